@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from meristem import Data, Knobs, Recipe, close_to_budget, model_cost, settle, step
@@ -11,11 +12,12 @@ from meristem.complexity import PRICES
 from meristem.gate import Confined
 from meristem.nn import Network
 from meristem.paths.folds import shuffled_folds
-from meristem.train.epoch import KEY_STRIDE, Batch, _next_plateau, scan_batches
+from meristem.train.epoch import KEY_STRIDE, Batch, _next_plateau, descend, scan_batches
 from meristem.train.metrics import Measures
 from meristem.train.objectives import Multiclass
+from meristem.train.optimizer import adam
 from meristem.train.settle import FIRST_PRICE, check_budget, next_penalty, smallest
-from meristem.train.train_state import Plateau, start
+from meristem.train.train_state import Plateau, no_growth, start
 
 
 @pytest.mark.parametrize(("rows", "n"), [(11, 3), (6, 2), (4, 4)])
@@ -71,6 +73,28 @@ def test_no_two_passes_of_a_training_share_a_random_key():
     epochs, passes = np.arange(2000), np.arange(50)[:, None]
     numbers = epochs + passes * KEY_STRIDE
     assert len(np.unique(numbers)) == numbers.size and numbers.max() < 2**31
+
+
+def test_several_passes_change_no_shape_and_no_type():
+    """Otherwise the next epoch would compile anew; nothing is computed."""
+    recipe, data = Recipe(batch_size=4), Data(jnp.ones((8, 2)), jnp.ones(8))
+    state = start(Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0)), jax.random.key(1), recipe)
+    knobs, part = Knobs(jnp.asarray(1e-3), jnp.asarray(1e-3), passes=jnp.asarray(2)), jnp.zeros((), jnp.int32)
+    after, _ = jax.eval_shape(lambda own: descend(own, no_growth(), data, knobs, part, recipe, parts=1), state)
+    for new, old in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True):
+        assert (new.shape, new.dtype) == (old.shape, old.dtype)
+
+
+def test_adam_is_optaxs_where_all_layers_have_one_rate_and_age():
+    model = {"weight": jnp.array([[1.0, -2.0], [0.5, 3.0]]), "bias": jnp.array([0.1, -0.2])}
+    own, usual = adam(depth_decay=1.0), optax.adam(0.1)
+    own_state, state = own.init(model), usual.init(model)
+    for number in range(3):
+        grads = jax.tree.map(lambda leaf, n=number: jnp.sin(leaf + n), model)
+        own_updates, own_state = own.update(grads, own_state, model, learning_rate=0.1)
+        updates, state = usual.update(grads, state, model)
+        for mine, theirs in zip(jax.tree.leaves(own_updates), jax.tree.leaves(updates), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4)
 
 
 def test_the_loss_of_classes_is_the_negative_logarithm_of_the_probability():
