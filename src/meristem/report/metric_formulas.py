@@ -112,15 +112,18 @@ def _f1(outcome: Outcome, *counts: np.ndarray) -> float:
     return float((2 * right[occurs] / (true + predicted)[occurs]).mean()) if occurs.any() else 0.0
 
 
-def _ranked(of_class: Callable[[np.ndarray, np.ndarray], Statistic]) -> Callable[[Outcome], Statistic]:
-    """Return a metric of a ranking: that of the positive class, or the mean over classes, each against the others."""
+def _ranked(formula: Callable[[np.ndarray, np.ndarray], float]) -> Callable[[Outcome], Statistic]:
+    """Return a metric of a ranking: that of the positive class, or the mean over classes, each against the others.
+
+    Its formula gets the sums of positive and of all weights by score, the highest score first.
+    """
 
     def prepare(outcome: Outcome) -> Statistic:
         classes = [outcome.positive] if outcome.is_binary else range(outcome.n_classes)
-        each = [of_class(outcome.y == c, outcome.probabilities[:, c]) for c in classes]
+        each = [_in_order(outcome.y == c, outcome.probabilities[:, c]) for c in classes]
 
         def statistic(weight: np.ndarray) -> float:
-            values = np.array([own(weight) for own in each])
+            values = np.array([formula(*sums(weight)) for sums in each])
             return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else np.nan
 
         return statistic
@@ -141,27 +144,15 @@ def _in_order(is_positive: np.ndarray, score: np.ndarray) -> Callable[[np.ndarra
     return sums
 
 
-def _roc_auc(is_positive: np.ndarray, score: np.ndarray) -> Statistic:
-    sums = _in_order(is_positive, score)
-
-    def statistic(weight: np.ndarray) -> float:
-        positive, every = sums(weight)
-        negative = every - positive
-        below = negative.sum() - np.cumsum(negative) + negative / 2  # a tie counts half
-        return _ratio(positive @ below, positive.sum() * negative.sum(), np.nan)
-
-    return statistic
+def _roc_auc(positive: np.ndarray, every: np.ndarray) -> float:
+    negative = every - positive
+    below = negative.sum() - np.cumsum(negative) + negative / 2  # a tie counts half
+    return _ratio(positive @ below, positive.sum() * negative.sum(), np.nan)
 
 
-def _average_precision(is_positive: np.ndarray, score: np.ndarray) -> Statistic:
-    sums = _in_order(is_positive, score)
-
-    def statistic(weight: np.ndarray) -> float:
-        positive, every = sums(weight)
-        precisions = np.cumsum(positive) / np.maximum(np.cumsum(every), LEAST)
-        return _ratio(positive @ precisions, positive.sum(), np.nan)
-
-    return statistic
+def _average_precision(positive: np.ndarray, every: np.ndarray) -> float:
+    precisions = np.cumsum(positive) / np.maximum(np.cumsum(every), LEAST)
+    return _ratio(positive @ precisions, positive.sum(), np.nan)
 
 
 def log_losses(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ The positive class is predicted where its probability is above the threshold. `t
 in a report; estimators/search.py chooses on out-of-fold probabilities.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,14 +160,12 @@ def threshold_section(data: ReportData, scorer: Scorer, predictions: np.ndarray)
     precision = "precision", curve.precision
     words = [f"{name} {percent(values[place])}" for name, values in (recall, rate, precision)]
     roc = _curve_chart("ROC curve", rate, recall, place, [0, 1], f"{at}: {words[0]}, {words[1]}.")
-    shares = [n / total, n / total]
-    precision_recall = _curve_chart(
-        "Precision–recall curve", recall, precision, place, shares, f"{at}: {words[0]}, {words[2]}."
-    )
+    title, chance = "Precision–recall curve", [n / total, n / total]
+    precision_recall = _curve_chart(title, recall, precision, place, chance, f"{at}: {words[0]}, {words[2]}.")
     return Section("threshold", "Threshold", text, [roc, precision_recall], [table])
 
 
-def _curve_chart(title: str, x_axis: Axis, y_axis: Axis, place: int, chance: list[float], description: str) -> Markup:
+def _curve_chart(title: str, x_axis: Axis, y_axis: Axis, place: int, chance: Sequence[float], description: str) -> Markup:
     """Return a curve with a dot at the threshold, and the dashed line of chance."""
     (x_label, x), (y_label, y), name = x_axis, y_axis, title.lower().removesuffix(" curve").replace("–", "-")
     is_drawn = slice(int(name != "roc"), None)  # where nothing is predicted positive there is no precision
