@@ -75,14 +75,22 @@ def test_no_two_passes_of_a_training_share_a_random_key():
     assert len(np.unique(numbers)) == numbers.size and numbers.max() < 2**31
 
 
-def test_several_passes_change_no_shape_and_no_type():
-    """Otherwise the next epoch would compile anew; nothing is computed."""
-    recipe, data = Recipe(batch_size=4), Data(jnp.ones((8, 2)), jnp.ones(8))
+def test_every_pass_of_an_epoch_has_an_order_of_its_own():
+    """A second pass is not the first one once more; shapes and types stay, or the next epoch would compile anew."""
+    recipe, rows = Recipe(batch_size=4), jnp.arange(16.0).reshape(8, 2) / 16
+    data = Data(rows, jnp.arange(8.0) % 2)
     state = start(Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0)), jax.random.key(1), recipe)
-    knobs, part = Knobs(jnp.asarray(1e-3), jnp.asarray(1e-3), passes=jnp.asarray(2)), jnp.zeros((), jnp.int32)
-    after, _ = jax.eval_shape(lambda own: descend(own, no_growth(), data, knobs, part, recipe, parts=1), state)
-    for new, old in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True):
+
+    @jax.jit
+    def after(own, passes):
+        knobs = Knobs(jnp.asarray(0.1), jnp.asarray(1e-3), passes=passes)
+        return descend(own, no_growth(), data, knobs, jnp.zeros((), jnp.int32), recipe, parts=1)[0]
+
+    once, twice = (after(state, jnp.asarray(passes)) for passes in (1, 2))
+    repeated = after(once, jnp.asarray(1))  # its epoch, and so its key, is that of the first
+    for new, old in zip(jax.tree.leaves(twice), jax.tree.leaves(state), strict=True):
         assert (new.shape, new.dtype) == (old.shape, old.dtype)
+    assert (twice.network.embed.weight != repeated.network.embed.weight).any()
 
 
 def test_adam_is_optaxs_where_all_layers_have_one_rate_and_age():

@@ -94,7 +94,8 @@ def _by_counts(formula: Callable[..., float]) -> Callable[[Outcome], Statistic]:
         is_right = y == values
 
         def statistic(weight: np.ndarray) -> float:
-            return formula(outcome, *(np.bincount(*own, n) for own in ((y, weight), (values, weight), (y, weight * is_right))))
+            true, predicted, right = (y, weight), (values, weight), (y, weight * is_right)
+            return formula(outcome, *(np.bincount(rows, each, n) for rows, each in (true, predicted, right)))
 
         return statistic
 
