@@ -11,18 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from meristem.pictures.figure_style import (
-    GREY,
-    INK,
-    Axes,
-    Figure,
-    ScaleAxis,
-    figure_grid,
-    format_measure,
-    legend_below,
-    model_label,
-    scale_measure,
-)
+from meristem.pictures import figure_style
+from meristem.pictures.figure_style import GREY, INK, Axes, Figure, ScaleAxis, figure_grid, legend_below, model_label
 from meristem.pictures.frontier_plot import non_dominated
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 from meristem.show.describe import describe_settings
@@ -172,7 +162,7 @@ def _draw_dots(ax: Axes, rows: Rows, measure: Measure, colors: dict[str, Any]) -
     if ax.get_xlim()[0] < 0 <= min(values, default=0):  # no room below 0 for a measure that is never negative
         top = max(measure.least_span, 1.05 * ax.dataLim.xmax)
         ax.set_xlim(-0.025 * top, top)
-    format_measure(measure, ax.xaxis)
+    figure_style.format_measure(measure, ax.xaxis)
 
 
 def _write_sizes(ax: Axes, results: StudyResults, rows: Rows, models: list[str]) -> None:
@@ -216,7 +206,7 @@ def draw_penalty_path(results: StudyResults, measure: Measure, part: str) -> Fig
             words = f"the paper: {measure.show(error)}" + (f", soft size {size:g}" if size is not None else "")
             ax.axhline(error, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=1)
             ax.text(0.98, 0.97, words, transform=ax.transAxes, ha="right", va="top", color=GREY, fontsize=9)
-        scale_measure(measure, ax)
+        figure_style.scale_measure(measure, ax)
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.xaxis.set_minor_formatter("")
     for ax in axes[-1]:
