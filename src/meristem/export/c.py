@@ -76,9 +76,7 @@ def to_c(
     budget        bytes of flash, or such as "2 KB": ValueError if the file may take more, linked for a Cortex-M4F with -Os
 
     >>> import jax, tempfile
-    >>> from meristem.layers.ops.c_integer import IntegerProgram
-    from meristem.nn import Network
-    from meristem.targets import Classes
+    >>> from meristem.nn import Network
     >>> network = Network.create("tunnel", n_in=2, n_out=1, depth=10, key=jax.random.key(0))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = to_c(f"{folder}/side.c", network, ending=OneOf(["left", "right"]))
