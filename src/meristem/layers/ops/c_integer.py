@@ -13,7 +13,7 @@ the bit, so that the error is known before anything is compiled.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.ops.c import INPUTS, Column, CProgram, Step, Value
+from meristem.layers.ops.c_input_scale import InputScale, is_number, values
 
 LARGEST = {8: 127, 16: 16383}  # of a value: of the 16-bit ones the difference of two fits 16 bits, too
 WEIGHTS = {8: 127, 16: 32767}
@@ -29,8 +30,6 @@ FRACTION = 7  # bits of the place within a piece
 SUM_ROOM = 0.95 * 2**30  # for weights, and again for a bias
 KEPT_BITS, FACTOR_BITS = 16, 14  # of a sum and of its factor, whose product then fits 31
 OUTPUT, MOST_OUTPUT = 2**13, 2**15 - 1  # of outputs in integers: the largest in the rows, and of all
-STEPS = 2**14  # of an integer column, at least half of it in its range
-MISSING, UNSEEN = -1, -2  # codes of categories
 MARGIN = {8: 0.05, 16: 0.5}  # of a range, on either side, for rows that are not among those that set it
 LEAST_RANGE = 1e-3  # of a layer's widest
 
@@ -270,57 +269,6 @@ class IntegerProgram(CProgram):
         return self.dense("dense_sums", sums, "", out)
 
 
-@dataclass(frozen=True)
-class InputScale:
-    """A column's numbers as integers: of floats rounded((x − middle) · factor); of integers x = number · 2^fraction, spread."""
-
-    most: int
-    fill: int
-    middle: float = 0.0
-    factor: float = 0.0
-    fraction: int | None = None  # None: x is float
-    low: int = 0
-    width: int = 1
-
-    @classmethod
-    def of(cls, column: Column, low: float, high: float, x: np.ndarray, most: int, is_float: bool) -> Self:
-        """Return the scale for a range of what the network reads, and the column's numbers in the rows."""
-        fill = column.scaled(column.fill)
-        low, high = min(low, fill), max(high, fill + 1e-6)
-        if is_float:
-            middle, factor = column.mean + column.scale * (low + high) / 2, 2 * most / ((high - low) * column.scale)
-            scale = cls(most, 0, float(np.float32(middle)), float(np.float32(factor)))
-        else:
-            start, end = column.mean + column.scale * low, column.mean + column.scale * high
-            is_whole = bool((np.mod(x[np.isfinite(x)], 1) == 0).all()) and end - start < 4 * STEPS
-            fine = 0 if is_whole else int(np.floor(np.log2(STEPS / (end - start))))
-            fine = min(fine, int(np.floor(np.log2(2.0**30 / max(abs(start), abs(end), 1e-300)))))
-            width = max(1, int(np.ceil(end * 2.0**fine)) - (first := int(np.floor(start * 2.0**fine))))
-            scale = cls(most, 0, factor=np.rint(2 * most * 2**15 / width), fraction=fine, low=first, width=width)
-        return replace(scale, fill=int(scale(np.array([column.fill]))[0]))
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Return the integers of numbers, as the C file computes them."""
-        is_finite = np.isfinite(x)
-        if self.fraction is not None:
-            scaled = np.rint(np.where(is_finite, x, 0) * 2.0**self.fraction)
-            above = np.clip(scaled - self.low, 0, self.width).astype(np.int64)
-            return np.where(is_finite, ((above * int(self.factor) + 2**14) >> 15) - self.most, self.fill)
-        with np.errstate(over="ignore"):
-            v = (np.where(is_finite, x, 0).astype(np.float32) - np.float32(self.middle)) * np.float32(self.factor)
-        q = np.trunc(np.clip(v, -self.most, self.most) + np.where(v < 0, np.float32(-0.5), np.float32(0.5)))
-        return np.where(is_finite, np.clip(q, -self.most, self.most), self.fill).astype(np.int64)
-
-    def ends(self, column: Column) -> tuple[float, float]:
-        """Return what −most and most stand for, as the network reads it."""
-        if self.fraction is not None:
-            ends = self.low / 2.0**self.fraction, (self.low + self.width) / 2.0**self.fraction
-        else:
-            ends = self.middle - self.most / self.factor, self.middle + self.most / self.factor
-        low, high = ((end - column.mean) / column.scale for end in ends)
-        return low, high
-
-
 @dataclass(frozen=True, eq=False)
 class Factors:
     """By which sums are multiplied: ((sum >> pre) · m + half) >> shift."""
@@ -354,24 +302,3 @@ class Sums:
     def requantized(self, low: int, high: int) -> np.ndarray:
         assert self.factors is not None
         return self.factors(self.total, low, high)
-
-
-def is_number(column: Column) -> bool:
-    return column.codes is None and not column.is_gap
-
-
-def values(column: Column, x: np.ndarray) -> np.ndarray:
-    """Return what the float network reads in these rows, [rows]."""
-    v = x[:, column.place]
-    is_finite = np.isfinite(v)
-    if column.is_gap:
-        return np.where(is_finite, column.scaled(0), column.scaled(1))
-    if column.codes is not None:
-        is_code = is_finite & (v >= 0) & (v < column.n_codes) & (v == np.floor(v))
-        code = np.where(is_code, v, np.where(is_finite & (v != MISSING), UNSEEN, MISSING))
-        return np.where(np.isin(code, column.codes), column.scaled(1), column.scaled(0))
-    z = (np.where(is_finite, v, column.fill) - column.mean) / column.scale
-    if not np.isfinite(column.limit):
-        return z
-    cut = np.clip(z, -column.limit, column.limit)
-    return cut + column.limit * np.tanh((z - cut) / column.limit)
