@@ -34,6 +34,7 @@ from meristem.layers.layer import Bag
 from meristem.paths.folds import Fold, has_small_fold
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
+from meristem.show.time_left import trainings
 from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
 
@@ -100,13 +101,15 @@ class CrossValidated(Estimator):
         rates, rule = [search.estimator._rate_of(len(table.y))], getattr(self, "threshold", None)
         with on_device(self.device):
             lists = search.lists(penalties=self.penalties, l2s=self.l2s, dropouts=self.input_dropouts, rates=rates)
-        counts = [len(values) for values in lists.values()]
-        settings = sum(counts) - len(counts) + 1 if self.halving else math.prod(counts)
-        # A guess, for the progress display: some members stop early.
-        epochs = settings * len(folds) * min(search.max_epochs, max(60, search.max_epochs // 5))
+        counts = {name: len(values) for name, values in lists.items()}
+        first, later = math.prod(counts.values()), 0.0  # a guess, for the progress display
+        if self.halving:
+            later = sum(trainings(counts[name] - 1, 1) for name in ("dropouts", "penalties"))
+            first = counts["l2s"] * counts["rates"]
+        epochs = round((first + later) * len(folds) * search.usual_epochs)
         watched = watchers(name, epochs, objective, callbacks=self.callbacks, verbose=self.verbose)
         with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
-            search = replace(search, watcher=watcher)
+            search = replace(search, watcher=watcher, is_replayed=not self.makes_bag(folds))
             search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             if settling and watcher.over():
                 path, runs = search.with_best_settled(path, runs, settling)

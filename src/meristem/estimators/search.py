@@ -24,7 +24,7 @@ from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_procedure import STEPS_SHARE
 from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import naming_argument
-from meristem.estimators.training_settings import Room, is_crowded, shared_objective
+from meristem.estimators.training_settings import Room, foresight, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.network import divide_outputs, trim_ends
@@ -36,6 +36,7 @@ from meristem.paths.result import Path, standard_error
 from meristem.report.scoring import CLASS
 from meristem.report.task_metrics import Outcome, Predicted, metric_of
 from meristem.report.thresholds import choose_threshold
+from meristem.show.time_left import AGAIN, ROOM, trainings
 from meristem.targets import Classes
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
@@ -47,7 +48,7 @@ from meristem.train.training_data import Prepared
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
-REPLAY = 2  # the epochs of a replay, in members of the search, of which many leave early; for the time left
+USUAL_SHARE, USUAL_PATIENCE = 0.9, 9  # a training takes so much of the most epochs, or so many times its patience
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -65,6 +66,7 @@ class Search:
     watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
     room: Room | None = None  # of all networks; None: the largest
     part: str = "search"  # its name for watchers
+    is_replayed: bool = False  # whether a network is then trained on all rows; for the time left
     results: dict[Run, tuple[MemberResult, float | None]] = field(
         default_factory=dict, repr=False
     )  # and the scores, of ended runs
@@ -100,6 +102,12 @@ class Search:
     @property
     def max_epochs(self) -> int:
         return self.estimator._epochs(len(self.table.y), STEPS_SHARE)
+
+    @property
+    def usual_epochs(self) -> float:
+        """About how many epochs a training takes: for the time left."""
+        patience = self.estimator._patience(len(self.table.y), STEPS_SHARE, is_patient=self._is_patient)
+        return min(USUAL_SHARE * self.max_epochs, USUAL_PATIENCE * patience)
 
     @cached_property
     def begun_network(self) -> Network:
@@ -137,6 +145,7 @@ class Search:
     def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
         self.watcher.expect(0)
+        self.watcher.may_enlarge(np.inf, 1.0)
         watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
 
@@ -203,6 +212,11 @@ class Search:
         self.estimator.set_params(threshold=threshold)
         return replace(self, table=replace(self.table, targets=replace(targets, threshold=threshold)))
 
+    @property
+    def _replay(self) -> int:
+        """How many trainings of the search take as long as that of a single network, which leaves other cores idle."""
+        return min(cores(), len(self.folds)) if self.is_replayed else 0
+
     @cached_property
     def _constant_losses(self) -> np.ndarray:
         """The held-out loss of the best constant prediction in each fold."""
@@ -228,16 +242,18 @@ class Search:
         """
         sizes, begun = self.estimator._rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
+        self.watcher.may_enlarge(*foresight(sizes, 0))
         path, runs = search.one_by_one(**lists)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
             best = path.best()
             if self.watcher.over() or not all(is_crowded(path.networks[m], small) for m in best.members):
                 break
-            larger = replace(search, room=room, part=f"room-{number}")
+            larger = replace(search, room=room, part=f"{ROOM}{number}")
             same = {name: [getattr(best, knob)] for name, knob in LISTS.items()}
             members = larger.members(**same)
-            self.watcher.expect(len(members) + 1)  # of two neighbors most leave early
+            self.watcher.expect(AGAIN * len(members) + self._replay)
             trial_runs = larger.trained(members, None)
+            self.watcher.may_enlarge(*foresight(sizes, number))
             trial = larger.path(members, trial_runs)
             gain = trial.scores - path.scores[list(best.members)]  # of the same folds
             if self.watcher.over() or not np.isfinite(trial.scores).all() or not gain.mean() > standard_error(gain):
@@ -247,7 +263,7 @@ class Search:
             if neighbors := lower[-1:] + higher[:1]:
                 more = larger.members(**same | {"penalties": neighbors})
                 stays = partial(promising, limit=trial.best().loss)
-                self.watcher.expect(1)
+                self.watcher.expect(self._replay)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
         return search, replace(path, seconds=time.perf_counter() - begun), runs
@@ -280,8 +296,8 @@ class Search:
         lower = lists["penalties"][len(lists["penalties"]) // 2 :: -1]
         first = lists | {"dropouts": lists["dropouts"][:1]}
         members = self.members(**first | {"penalties": lower[:1]})
-        n_others = {name: (len(lists[name]) - 1) * len(self.folds) * self.seeds for name in ("dropouts", "penalties")}
-        self.watcher.expect(sum(n_others.values()) + REPLAY)
+        n_others = {name: trainings(len(lists[name]) - 1, len(self.folds) * self.seeds) for name in ("dropouts", "penalties")}
+        self.watcher.expect(sum(n_others.values()) + self._replay)
         runs = self.trained(members, better_half)
         for penalty in lower[1:]:
             path = self.path(members, runs)
@@ -296,7 +312,7 @@ class Search:
             if others:
                 same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
                 more = self.members(**same | {name: others})
-                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + REPLAY)
+                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + self._replay)
                 members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
         return self.path(members, runs, time.perf_counter() - begun), runs
 

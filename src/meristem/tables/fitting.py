@@ -81,7 +81,8 @@ def fit_table(
                    one, and a bag with a time limit, which leaves no time for another training
     test           the share of rows that is held out, or a table of its own
     time_column    dates, numbers or ISO texts: the latest rows are the test, and folds of the search go forward
-    group_column   such as a patient: no group is on both sides, in test and folds; the column is no input
+    group_column   such as a patient: no group is on both sides, in test and folds; the column is no input. With time_column,
+                   a group on both sides of a time is drawn to one of them
     drop_duplicates  whether rows identical in inputs and target are used once, so that none is on both sides
     seconds        a time limit for everything
     metric         what the model is judged by, and the search chooses by, such as "average_precision" or "mae"; None: judged by
@@ -281,6 +282,14 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     return model
 
 
+def _group_facts(split: TableSplit) -> dict[str, Any]:
+    """Return the column of groups of a split by time, and how many rows it left out."""
+    if split.rule.times is None or split.rule.groups is None:
+        return {}
+    n_used = len(split.train_rows) + (0 if split.has_test_table else len(split.test_rows))
+    return {"group_column": split.rule.group_column, "left_out": len(split.rule.rows) - n_used}
+
+
 def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, learned: int, body: str) -> dict[str, Any]:
     """Return what was used and chosen, made of JSON values."""
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
@@ -300,7 +309,8 @@ def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, l
             "from": None if split.has_test_table else split.rule.first_time(table, split.test_rows),
             "duplicates": split.rule.n_duplicates,
             "without_time": split.rule.n_without_time,
-        },
+        }
+        | _group_facts(split),
         "target": target.name,
         "task": target.task,
         "why": target.why,

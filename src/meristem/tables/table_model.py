@@ -223,8 +223,9 @@ class TableModel:
     def evaluated(self, frame: Any) -> tuple[Evaluation, bool, list[str]]:
         """Evaluate the rows of a table that have a target; return whether they are the held-out rows, and warnings, too."""
         table, split = self.table(frame), self.facts.get("split", {})
-        if split.get("kind") == GROUP and table.digest is not None and table.digest == self.facts.get("table_sha256"):
-            table = self.table(frame, keep=[split["column"]])  # as it was read for the fit
+        groups = split.get("group_column", split["column"] if split.get("kind") == GROUP else None)
+        if groups is not None and table.digest is not None and table.digest == self.facts.get("table_sha256"):
+            table = self.table(frame, keep=[groups])  # as it was read for the fit
         rows = original_test_rows(self.facts, self.target, self.task, table)
         values, with_target = target_values(table, self.target, self.task, getattr(self.estimator, "classes_", None))
         lines, counts = differences(self.schema, table), self.facts["rows"]
