@@ -85,7 +85,7 @@ KEEP = (
 )
 BY_TIME = "test on the latest rows by this column (dates, numbers or ISO texts), and search with folds that go forward in time"
 BY_GROUP = (
-    "hold out whole groups, such as patients, in the test and in folds; the column is no input; with --time-column a group that is "
+    "hold out whole groups, such as patients, in the test and in folds; the column is no input; with --time-column, a group "
     "on both sides of a time is drawn to one"
 )
 REFIT = (

@@ -8,10 +8,10 @@
 
 A member goes on as long as those that had ended went on from where it is: from its stage of the schedule, if they were in it
 for longer. Of several settings those leave that are behind, where others left before, until one or two remain. Speed is that of
-the later half of a part (of the fit), without the gaps in which programs compile; a larger room is expected to compile as long as
-the first, and to be slower by its size. It follows if the members of the best setting are crowded; settings are compared at the
-epochs that all of them have reached, and a setting of a lower penalty closes fewer of its units than the best one before did: the
-square root of the share stays open.
+the later half of a part (of the fit), without the gaps in which programs compile; a larger room is expected to compile as long
+as the first, and to be slower by its size. It follows if the members of the best setting are crowded; settings are compared at
+the epochs that all of them have reached, and one with a lower penalty closes fewer units than the best one before did: the
+square root of the share stays open. The constants were chosen by runs on seven tables (results/log/2026-11-18-time-left.md).
 """
 
 from bisect import bisect_left
@@ -78,7 +78,8 @@ class _Part:
     def seconds_per_epoch(self) -> float | None:
         """The speed of the later half, without the first epoch, which has no time of its own."""
         (epochs, seconds), start = self.marks[-1], self.marks[min(1, len(self.marks) - 1)]
-        if epochs - start[0] < LEAST_EPOCHS and seconds - start[1] < LEAST_SECONDS or epochs == start[0]:
+        is_short = epochs - start[0] < LEAST_EPOCHS and seconds - start[1] < LEAST_SECONDS
+        if is_short or epochs == start[0]:
             return self.expected
         before = self.marks[max(1, bisect_left(self.marks, (start[0] + (epochs - start[0]) / 2,)) - 1)]
         return (seconds - before[1]) / (epochs - before[0])
@@ -97,7 +98,7 @@ class Forecast:
         self.earlier = self.last = 0.0  # epochs of earlier stages; the time of the last one
         self.parts: list[_Part] = []
         self.latest: list[int] = []  # members of the last epochs
-        self.first_guess: float | None = None  # of the work of a training
+        self.usual: float | None = None  # epochs of a training, by the guess
         self.room = inf, 1.0  # open units beyond which larger networks follow, and their relative size
 
     def begin(self, settings: Mapping[int, Mapping[str, float]], now: float, *, part: str | None = None) -> None:
@@ -115,6 +116,8 @@ class Forecast:
         values = {m: [value for name, value in own.items() if name not in ("fold", "seed")] for m, own in settings.items()}
         self.members = {m: _Member(tuple(own)) for m, own in values.items()}
         self.later = max(0.0, self.later - self._trainings()) if self.announced is None else self.announced
+        if settings and self.usual is None:
+            self.usual = self.guess / (len(settings) + self.later)
         self.announced, self.latest = None, []
 
     def update(self, member: int, epochs: float, now: float, info: Any = None) -> None:
@@ -194,9 +197,8 @@ class Forecast:
         return trainings(settings, max(1, len(self.members)) / settings)
 
     def _full(self) -> float:
-        """Return the work of a training to the end: the mean of those that ended, of which the shortest are the first, and a guess."""
-        guess = self.guess / (max(1, len(self.members)) + self.later) if self.first_guess is None else self.first_guess
-        self.first_guess = guess
+        """Return the work of a training to the end: the mean of those that ended, the shortest first, and of a guess."""
+        guess = self.guess / max(1, len(self.members)) if self.usual is None else self.usual
         return (sum(own[-1] for own in self.ended) + GUESSED * guess) / (len(self.ended) + GUESSED)
 
     def _left(self, own: _Member) -> float:

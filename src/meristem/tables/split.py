@@ -22,7 +22,17 @@ from meristem.tables.encoding import column_values, differences, learn_schema
 from meristem.tables.reading import STDIN, as_table
 from meristem.tables.row_order import order_warning
 from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule
-from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, KnownTexts, Table, is_canonical, kind_of, misread_as, number_of
+from meristem.tables.table_columns import (
+    IS_BLANK,
+    IS_DAY,
+    Column,
+    KnownTexts,
+    Table,
+    is_canonical,
+    kind_of,
+    misread_as,
+    number_of,
+)
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]

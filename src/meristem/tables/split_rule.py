@@ -5,8 +5,8 @@
 By time, the latest rows are the test, rows of the same time stay on one side, and folds of the search go forward. By group, no
 group is on both sides, of test and folds. With both, a group that has rows on both sides of a time is drawn to one of them, and
 its rows on the other side are left out. At random, classes are stratified, and the only row of a class is a training row.
-Rows without a time are left out; rows without a group are a group. A test table is as it is: `test_warnings` names what of it is
-learned from. Used by tables/split.py and tables/row_order.py.
+Rows without a time are left out; rows without a group are a group. A test table is as it is: `test_warnings` names what of it
+is learned from. Used by tables/split.py and tables/row_order.py.
 """
 
 import re
@@ -141,8 +141,8 @@ class SplitRule:
             lines.append(f"{source} has no column {self.group_column!r}: whether its groups are new is not known")
         if self.time_column is not None and self.time_column in test_table:
             n = _n_not_later(table[self.time_column], test_table[self.time_column], self.rows, test_rows)
-            what = f"column {self.time_column!r}: {n:,} of {many(len(test_rows), 'row')} in {source} are not later than the last row"
-            lines += [f"{what} to learn from: the score is not that of a forecast"] * bool(n)
+            what = f"column {self.time_column!r}: {n:,} of {many(len(test_rows), 'row')} in {source}"
+            lines += [f"{what} are not later than the last row to learn from: the score is not that of a forecast"] * bool(n)
         return lines
 
     def first_time(self, table: Table, rows: np.ndarray) -> str | None:
