@@ -48,7 +48,7 @@ from meristem.train.training_data import Prepared
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
-USUAL_SHARE, USUAL_PATIENCE = 0.9, 9  # a training takes so much of the most epochs, or so many times its patience
+USUAL_SHARE, USUAL_PATIENCE = 1.1, 10  # a training takes so much of the most epochs, or so many times its patience
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -105,7 +105,7 @@ class Search:
 
     @property
     def usual_epochs(self) -> float:
-        """About how many epochs a training takes: for the time left."""
+        """About how many epochs a training takes, in epochs of its first stage: for the time left."""
         patience = self.estimator._patience(len(self.table.y), STEPS_SHARE, is_patient=self._is_patient)
         return min(USUAL_SHARE * self.max_epochs, USUAL_PATIENCE * patience)
 
@@ -304,6 +304,7 @@ class Search:
             best = list(path.best().members)
             if has_learned(path.table["loss"][best], path.table["constant_loss"][best]):
                 break
+            self.watcher.expect(sum(n_others.values()) + self._replay)
             members, runs = self._with_more(members, runs, self.members(**first | {"penalties": [penalty]}), better_half)
         for name in ("dropouts", "penalties"):
             path = self.path(members, runs)

@@ -32,6 +32,7 @@ SLOWER = 0.65  # the power of the size of a room that an epoch's time is proport
 AGAIN = 1.1  # of a trial in a larger room follows for neighboring penalties
 SETTLING = 1.5  # epochs of the first stage of a schedule that take as long as one of a later stage, in which gates close
 GUESSED = 2.0  # trainings that the first guess counts as
+OWN, LATER = 3, 0.8  # members of a stage, after which only these count; before, those of a later stage take this share
 MOST_MARKS = 4096
 
 
@@ -94,6 +95,7 @@ class Forecast:
         self.members: dict[int, _Member] = {}
         self.best: list[list[_Member]] = []  # settings of earlier stages in this room that were trained to the end
         self.ended: list[list[float]] = []  # epochs at which the stages of a member began that stopped, and in all
+        self.n_before = 0  # of these, of earlier stages
         self.left_at: list[float] = []  # epochs at which members left
         self.earlier = self.last = 0.0  # epochs of earlier stages; the time of the last one
         self.parts: list[_Part] = []
@@ -114,7 +116,7 @@ class Forecast:
             self.parts = [*self.parts, _Part(usual, self._compiling() if is_larger else 0.0)] if begun else [_Part(None)]
             self.last, self.room = now, (inf, 1.0) if is_larger else self.room
         values = {m: [value for name, value in own.items() if name not in ("fold", "seed")] for m, own in settings.items()}
-        self.members = {m: _Member(tuple(own)) for m, own in values.items()}
+        self.members, self.n_before = {m: _Member(tuple(own)) for m, own in values.items()}, len(self.ended)
         self.later = max(0.0, self.later - self._trainings()) if self.announced is None else self.announced
         if settings and self.usual is None:
             self.usual = self.guess / (len(settings) + self.later)
@@ -205,10 +207,12 @@ class Forecast:
         """Return the work of a member to its end."""
         stage = len(own.stages) - 1
         taken = own.work - own.stages[stage]
-        samples = [ended[-1] - ended[stage] for ended in self.ended if len(ended) > stage + 1]
+        is_later, of_stage = bool(self.best), self.ended[self.n_before :]
+        every = of_stage if len(of_stage) >= OWN else self.ended
+        samples = [ended[-1] - ended[stage] for ended in every if len(ended) > stage + 1]
         longer = [sample - taken for sample in samples if sample > taken]
         expected = fmean(longer) if longer else 0.0 if samples else self._full() - own.work
-        return max(expected, BEYOND * own.work)
+        return max(expected * (LATER if is_later and every is not of_stage else 1.0), BEYOND * own.work)
 
     def _stage_left(self) -> float:
         """Return the work that is left of this stage, of which some members leave."""
