@@ -66,7 +66,7 @@ class Search:
     watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
     room: Room | None = None  # of all networks; None: the largest
     part: str = "search"  # its name for watchers
-    is_replayed: bool = False  # whether a network is then trained on all rows; for the time left
+    afterwards: float = 0.0  # trainings that follow the search, for the time left
     results: dict[Run, tuple[MemberResult, float | None]] = field(
         default_factory=dict, repr=False
     )  # and the scores, of ended runs
@@ -154,14 +154,14 @@ class Search:
         for run, own in zip(runs, members, strict=True):
             if run not in self.results:
                 network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
-                score = None if self.scoring is None else self._score(run, own.fold)
+                score = None if self.scoring is None else self.score_of(run, own.fold)
                 self.results[run] = MemberResult.of(run, network, self.max_epochs), score
         results, scores = zip(*(self.results[run] for run in runs), strict=True)
         constant = self._constant_losses[[own.fold for own in members]]
         more = {"score": None if self.scoring is None else scores, "constant_loss": constant}
         return result_of(members, results, seconds, **more)
 
-    def _score(self, run: Run, fold: int) -> float:
+    def score_of(self, run: Run, fold: int) -> float:
         """Return the score of a member on its held-out rows."""
         if not run.best_epoch:
             return -np.inf
@@ -212,11 +212,6 @@ class Search:
         self.estimator.set_params(threshold=threshold)
         return replace(self, table=replace(self.table, targets=replace(targets, threshold=threshold)))
 
-    @property
-    def _replay(self) -> int:
-        """How many trainings of the search take as long as that of a single network, which leaves other cores idle."""
-        return min(cores(), len(self.folds)) if self.is_replayed else 0
-
     @cached_property
     def _constant_losses(self) -> np.ndarray:
         """The held-out loss of the best constant prediction in each fold."""
@@ -251,7 +246,7 @@ class Search:
             larger = replace(search, room=room, part=f"{ROOM}{number}")
             same = {name: [getattr(best, knob)] for name, knob in LISTS.items()}
             members = larger.members(**same)
-            self.watcher.expect(AGAIN * len(members) + self._replay)
+            self.watcher.expect(AGAIN * len(members) + self.afterwards)
             trial_runs = larger.trained(members, None)
             self.watcher.may_enlarge(*foresight(sizes, number))
             trial = larger.path(members, trial_runs)
@@ -263,7 +258,7 @@ class Search:
             if neighbors := lower[-1:] + higher[:1]:
                 more = larger.members(**same | {"penalties": neighbors})
                 stays = partial(promising, limit=trial.best().loss)
-                self.watcher.expect(self._replay)
+                self.watcher.expect(self.afterwards)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
         return search, replace(path, seconds=time.perf_counter() - begun), runs
@@ -281,7 +276,7 @@ class Search:
         for m, run in zip(interrupted, new, strict=True):
             runs[m] = run
             network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
-            score = None if self.scoring is None else self._score(run, int(path.table["fold"][m]))
+            score = None if self.scoring is None else self.score_of(run, int(path.table["fold"][m]))
             self.results[run] = MemberResult.of(run, network, max_epochs=int(run.epochs)), score
         members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in range(len(runs))]
         return self.path(members, runs, path.seconds), runs
@@ -297,14 +292,14 @@ class Search:
         first = lists | {"dropouts": lists["dropouts"][:1]}
         members = self.members(**first | {"penalties": lower[:1]})
         n_others = {name: trainings(len(lists[name]) - 1, len(self.folds) * self.seeds) for name in ("dropouts", "penalties")}
-        self.watcher.expect(sum(n_others.values()) + self._replay)
+        self.watcher.expect(sum(n_others.values()) + self.afterwards)
         runs = self.trained(members, better_half)
         for penalty in lower[1:]:
             path = self.path(members, runs)
             best = list(path.best().members)
             if has_learned(path.table["loss"][best], path.table["constant_loss"][best]):
                 break
-            self.watcher.expect(sum(n_others.values()) + self._replay)
+            self.watcher.expect(sum(n_others.values()) + self.afterwards)
             members, runs = self._with_more(members, runs, self.members(**first | {"penalties": [penalty]}), better_half)
         for name in ("dropouts", "penalties"):
             path = self.path(members, runs)
@@ -313,7 +308,7 @@ class Search:
             if others:
                 same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
                 more = self.members(**same | {name: others})
-                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + self._replay)
+                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + self.afterwards)
                 members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
         return self.path(members, runs, time.perf_counter() - begun), runs
 

@@ -28,7 +28,7 @@ from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
 from meristem.report.report_data import compare_table
-from meristem.report.report_text import clearly_worse, worse_warnings
+from meristem.report.report_text import clearly_worse, learning_curve_text, worse_warnings
 from meristem.report.scoring import in_words
 from meristem.report.task_metrics import METRICS, Metric, Outcome, Predicted, check_metric, evaluate, headline, values
 from meristem.tables.data_faults import data_faults
@@ -203,12 +203,12 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     if deadline is not None:
         options = split.rule.fold_options(plan.rows[rows])
         estimator.fit_search(estimator._planned(X[rows], y[rows], **options), settling=settling)
-    elif learned == len(split.train_rows) or estimator.makes_bag(plan.search.folds):
-        estimator.fit_search(plan.search)
     else:
-        blocks = RowBlocks(split, y, seed)
-        learned = blocks.n_rows
-        estimator.fit_search(plan.search, blocks)
+        is_whole = learned == len(split.train_rows) or estimator.makes_bag(plan.search.folds)
+        blocks = () if is_whole else RowBlocks(split, y, seed)
+        learned = learned if isinstance(blocks, tuple) else blocks.n_rows
+        curve = metric.name if metric is not None and split.rule.column is None and estimator.budget is None else None
+        estimator.fit_search(plan.search, blocks, curve=curve)
     estimator.callbacks = None  # no file holds them
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}
@@ -216,6 +216,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     evaluation = Evaluation.of(model, test_table, test_rows, true, predicted)
     model = replace(model, evaluation=evaluation)
     facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
+    facts["learning_curve"] = None if estimator._curve_ is None else estimator._curve_.facts(metric)
     facts |= _test_facts(evaluation.outcome, headline(evaluation.outcome, estimator.scoring), seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
@@ -231,6 +232,8 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
             own_facts["gain"] = dict(zip(("value", "low", "high"), comparison.gain, strict=True))
     facts["warnings"] = [*worse_warnings(comparisons, target.task), *faults, *split.table_warnings()]
     say(f"found: {in_words(facts['score'])}{clearly_worse(comparisons, target.task)}; {facts['n_parameters']:,} parameters")
+    if (more := learning_curve_text(facts)) is not None:
+        say(more)
     epochs = int(estimator.n_iter_)
     few = [many(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
     few += [f"{len(rows):,} of {len(y):,} rows"] if len(rows) < len(y) else []
@@ -282,14 +285,6 @@ def _estimator(body: str, task: str, options: dict[str, Any]) -> Any:
     return model
 
 
-def _group_facts(split: TableSplit) -> dict[str, Any]:
-    """Return the column of groups of a split by time, and how many rows it left out."""
-    if split.rule.times is None or split.rule.groups is None:
-        return {}
-    n_used = len(split.train_rows) + (0 if split.has_test_table else len(split.test_rows))
-    return {"group_column": split.rule.group_column, "left_out": len(split.rule.rows) - n_used}
-
-
 def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, learned: int, body: str) -> dict[str, Any]:
     """Return what was used and chosen, made of JSON values."""
     estimator, path, table, target = model.estimator, model.estimator.path_, split.table, split.target
@@ -302,15 +297,7 @@ def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, l
         "table_sha256": table.digest,
         "reading": {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas},
         "test_table": test_source if split.has_test_table else None,
-        "split": {
-            "kind": split.rule.kind,
-            "column": split.rule.column,
-            "share": split.share,
-            "from": None if split.has_test_table else split.rule.first_time(table, split.test_rows),
-            "duplicates": split.rule.n_duplicates,
-            "without_time": split.rule.n_without_time,
-        }
-        | _group_facts(split),
+        "split": split.rule.facts(table, split.train_rows, None if split.has_test_table else split.test_rows, split.share),
         "target": target.name,
         "task": target.task,
         "why": target.why,

@@ -19,14 +19,12 @@ import numpy as np
 from meristem.check import cut, many, short, unknown
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, MOST_TEXTS, NUMBER, Schema, inputs_in_words
 from meristem.tables.encoding import column_values, differences, learn_schema
-from meristem.tables.reading import STDIN, as_table
 from meristem.tables.row_order import order_warning
-from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule
+from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule, read_test_table
 from meristem.tables.table_columns import (
     IS_BLANK,
     IS_DAY,
     Column,
-    KnownTexts,
     Table,
     is_canonical,
     kind_of,
@@ -224,7 +222,7 @@ class TableSplit:
             schema = cls._schema(table, rule.rows, target, group_column)
             labels = np.unique(column.values[column.rows]) if column.task == CLASS else None
             classes = {} if labels is None else {target: [str(label) for label in labels.tolist()]}
-            test_table = _test_table(test, schema.texts | classes, group_column, reading or {})
+            test_table = read_test_table(test, schema.texts | classes, group_column, reading or {})
             test_rows = check_test_target(test_table, target, labels)
             return cls(table, column, rule.rows, test_table, test_rows, schema, rule, None)
         train_rows, test_rows = split_rows(table, column, rule, float(test), seed)
@@ -307,18 +305,6 @@ class TableSplit:
         elif once:
             lines.append(f"{len(once):,} classes have one row each, such as {once[0]!r}: nothing can be learned of them")
         return lines
-
-
-def _test_table(test: Any, known_texts: KnownTexts, group_column: str | None, reading: dict[str, Any]) -> Table:
-    """Return a test table, with all texts of the column of groups if it has one."""
-    if group_column is None or str(test) == STDIN:  # which can be read once
-        return as_table(test, known_texts, **reading)
-    try:
-        return as_table(test, known_texts, keep=[group_column], **reading)
-    except ValueError as error:
-        if not str(error).startswith("keep="):
-            raise
-        return as_table(test, known_texts, **reading)
 
 
 def split_rows(table: Table, target: Target, rule: SplitRule, test: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,19 @@ import numpy as np
 
 from meristem.check import many, unknown
 from meristem.paths.folds import draw_groups, separate_groups
-from meristem.tables.table_columns import DROPPED, EPOCH, IS_TEXT, REMEDIES, STRAYS, Column, Table, kind_of, misread_as
+from meristem.tables.reading import STDIN, as_table
+from meristem.tables.table_columns import (
+    DROPPED,
+    EPOCH,
+    IS_TEXT,
+    REMEDIES,
+    STRAYS,
+    Column,
+    KnownTexts,
+    Table,
+    kind_of,
+    misread_as,
+)
 
 RANDOM, TIME, GROUP = "random", "time", "group"
 MOST_NAMED = 300  # characters of names of columns
@@ -145,6 +157,16 @@ class SplitRule:
             lines += [f"{what} are not later than the last row to learn from: the score is not that of a forecast"] * bool(n)
         return lines
 
+    def facts(self, table: Table, train_rows: np.ndarray, test_rows: np.ndarray | None, share: float | None) -> dict[str, Any]:
+        """Return what is recorded of a division, made of JSON values; `test_rows` as in `words`."""
+        facts: dict[str, Any] = {"kind": self.kind, "column": self.column, "share": share}
+        facts["from"] = None if test_rows is None else self.first_time(table, test_rows)
+        facts |= {"duplicates": self.n_duplicates, "without_time": self.n_without_time}
+        if self.times is None or self.groups is None:
+            return facts
+        n_left_out = 0 if test_rows is None else len(self.rows) - len(train_rows) - len(test_rows)
+        return facts | {"group_column": self.group_column, "left_out": n_left_out}
+
     def first_time(self, table: Table, rows: np.ndarray) -> str | None:
         """Return the earliest time of some rows as text; None where the kind is another."""
         if self.times is None or self.time_column is None:
@@ -155,6 +177,18 @@ class SplitRule:
         if np.isnan(days := column.as_days()[first]):
             return f"{column.as_numbers()[first]:g}"
         return (EPOCH + timedelta(days=round(days * 86400) / 86400)).isoformat(" ").removesuffix(" 00:00:00")
+
+
+def read_test_table(test: Any, known_texts: KnownTexts, group_column: str | None, reading: dict[str, Any]) -> Table:
+    """Return a test table, with all texts of the column of groups if it has one."""
+    if group_column is None or str(test) == STDIN:  # which can be read once
+        return as_table(test, known_texts, **reading)
+    try:
+        return as_table(test, known_texts, keep=[group_column], **reading)
+    except ValueError as error:
+        if not str(error).startswith("keep="):
+            raise
+        return as_table(test, known_texts, **reading)
 
 
 def times_of(column: Column) -> np.ndarray:
