@@ -20,12 +20,16 @@ QUICK = {
     "learning_rate": 0.02,
     "max_epochs": 60,
 }
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def power_law(scale: float, power: float, noise: float, seed: int, folds: int = 5) -> LearningCurve:
-    rows, rng = np.array([100, 200, 400]), np.random.default_rng(seed)
+    rows, rng = np.array([100.0, 200.0, 400.0]), np.random.default_rng(seed)
     scores = 0.9 - scale * rows[:, None] ** -power + rng.normal(0, noise, folds) + rng.normal(0, noise, (3, folds))
-    return LearningCurve(rows.tolist(), scores)
+    return LearningCurve(rows.astype(int).tolist(), scores)
 
 
 @pytest.mark.parametrize("power", [0.3, 1.0])

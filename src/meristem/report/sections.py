@@ -126,7 +126,7 @@ def learning_curve_section(data: ReportData) -> Section | None:
     sign = -1.0 if BY_LABEL[measure].lower_is_better else 1.0
     next_scores = scores[-1] + sign * np.array([gain["value"], gain["low"], gain["high"]])
     lines = [[count(n), score_text(score, measure), ""] for n, score in zip(rows, scores.tolist(), strict=True)]
-    limits = interval_text(*sorted(next_scores[1:].tolist()), measure)
+    limits = interval_text(float(next_scores[1:].min()), float(next_scores[1:].max()), measure)
     lines.append([count(2 * rows[-1]), score_text(float(next_scores[0]), measure), f"expected, 95 % interval {limits}"])
     table = Table("Score by rows learned from", ["rows", measure, "remark"], lines, is_folded=True)
 

@@ -26,6 +26,7 @@ from meristem.train.callbacks import Settings, Watcher
 from meristem.train.train_state import EpochInfo
 
 PLAIN_SECONDS, MOST_SECONDS = 5.0, 600.0  # between the first plain lines; at most
+UNSURE = 1.5  # times as long or short: both estimates are shown
 Key = tuple[str, str]  # model, task
 
 
@@ -175,7 +176,15 @@ class Progress:
     def time_left(self) -> str:
         """Return the estimate in words, "" while it is unknown or less than a second."""
         seconds = self.seconds_left()
-        return "" if seconds is None or seconds < 0.5 else describe_time_left(seconds)
+        if seconds is None or self._group is None or seconds < 0.5:
+            return ""
+        forecast, words = self._group.forecast, describe_time_left(seconds)
+        if forecast.room[0] == np.inf:
+            return words
+        is_likely = forecast.is_room_likely()
+        other = forecast.seconds_left(self.clock(), enlarges=not is_likely) or seconds
+        known = f", or {_in_words(other)} {'without' if is_likely else 'with'} larger networks"
+        return words + (known if abs(np.log(other / seconds)) > np.log(UNSURE) else "")
 
     def say(self, line: str) -> None:
         with self.lock:
@@ -201,9 +210,13 @@ def describe_time_left(seconds: float) -> str:
     >>> describe_time_left(12), describe_time_left(200), describe_time_left(10_000)
     ('about 12 s left', 'about 3 min left', 'about 2.8 h left')
     """
+    return f"about {_in_words(seconds)} left"
+
+
+def _in_words(seconds: float) -> str:
     if seconds > 5400:
-        return f"about {seconds / 3600:.1f} h left"
-    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
 
 
 def describe_members(infos: Mapping[int, EpochInfo], measure: Measure) -> str:

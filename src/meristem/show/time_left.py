@@ -157,12 +157,13 @@ class Forecast:
         """Return the epochs of this stage and those that are announced, as if all took as long as now."""
         return self._stage_left() + self.later * self._full()
 
-    def seconds_left(self, now: float) -> float | None:
+    def seconds_left(self, now: float, *, enlarges: bool | None = None) -> float | None:
+        """Return an estimate with or without larger networks, None: whichever is likely; None while it is unknown."""
         speed = self.seconds_per_epoch
         if speed is None or not self.members:
             return None
         left = self.epochs_left() * speed + self._compiling_left()
-        if self.is_room_likely():
+        if self.is_room_likely() if enlarges is None else enlarges:
             n, size = len(self.members) / self._n_settings(), self.room[1] ** SLOWER
             more = n * (1 + AGAIN * (n > 1)) * size + min(self.later, 1.0) * (size - 1)  # the replay is larger, too
             left += self._compiling() + more * self._full() * speed
