@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from meristem.estimators.search import Search
+from meristem.paths.folds import has_learned
 from meristem.paths.learning_curve import SHARES, LearningCurve, can_be_known, part_of
 from meristem.paths.members import Member
 from meristem.paths.result import Path
@@ -23,7 +24,8 @@ PART = "more-rows"  # its name for watchers
 def measure_curve(search: Search, path: Path, chosen: tuple[int, ...], runs: list[Run], scoring: str) -> LearningCurve | None:
     """Train the setting of these members on parts of their training rows; None where that says nothing, or was interrupted."""
     of_setting, n_folds = [runs[m] for m in chosen], len(search.folds)
-    if search.watcher.over() or not can_be_known(search.folds) or not all(run.best_epoch for run in of_setting):
+    learned = has_learned(path.table["loss"][list(chosen)], path.table["constant_loss"][list(chosen)])
+    if search.watcher.over() or not learned or not can_be_known(search.folds) or not all(run.best_epoch for run in of_setting):
         return None
     members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in chosen]
     n, seed, is_class = len(search.table.y), search.table.seed % 2**31, isinstance(search.table.targets, Classes)

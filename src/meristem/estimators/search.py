@@ -145,7 +145,6 @@ class Search:
     def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
         self.watcher.expect(0)
-        self.watcher.may_enlarge(np.inf, 1.0)
         watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
 
@@ -261,6 +260,7 @@ class Search:
                 self.watcher.expect(self.afterwards)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
+        self.watcher.may_enlarge(np.inf, 1.0)
         return search, replace(path, seconds=time.perf_counter() - begun), runs
 
     def with_best_settled(self, path: Path, runs: list[Run], epochs: int) -> tuple[Path, list[Run]]:

@@ -4,8 +4,8 @@
 
 s is the mean score of the rows that folds hold out, higher is better. Where s = a − b · n^−c, each doubling gains r = 2^−c of
 the one before. The interval is that of a jackknife over folds, with Student's t. Folds share training rows, so it is
-approximate. Of fewer than three folds, of folds that go forward in time, or of few rows nothing is known. Imported by
-estimators/curve_measurement.py, which trains the networks, and cv.py.
+approximate. Of fewer than three folds, of folds that go forward in time, of few rows, or where networks are no better than a
+constant, nothing is known. Imported by estimators/curve_measurement.py, which trains the networks, and cv.py.
 """
 
 from collections.abc import Sequence

