@@ -120,8 +120,8 @@ def learning_curve_text(facts: dict[str, Any]) -> str | None:
     halves = f"with half of the {count(curve['rows'][-1])} rows of a fold, {measure} was {texts[0]}, with all {texts[1]}"
     interval = interval_text(gain["low"], gain["high"], measure)
     if gain["low"] > 0:
-        about = f"twice as many would make it better by about {score_text(gain['value'], measure)}"
-        return f"More data would help: {halves}; {about} (95 % interval {interval})."
+        expected = f"twice as many would make it better by about {score_text(gain['value'], measure)}"
+        return f"More data would help: {halves}; {expected} (95 % interval {interval})."
     if gain["high"] <= 0 or _ends(gain, measure) == _ends({"low": 0.0, "high": 0.0}, measure):
         return f"More data would not help: {halves} (gain of twice as many: 95 % interval {interval})."
     return f"More data may not help: {halves}; the gain of twice as many is between {_ends(gain, measure)} (95 % interval)."

@@ -183,8 +183,8 @@ class Progress:
             return words
         is_likely = forecast.is_room_likely()
         other = forecast.seconds_left(self.clock(), enlarges=not is_likely) or seconds
-        known = f", or {_in_words(other)} {'without' if is_likely else 'with'} larger networks"
-        return words + (known if abs(np.log(other / seconds)) > np.log(UNSURE) else "")
+        alternative = f", or {_in_words(other)} {'without' if is_likely else 'with'} larger networks"
+        return words + (alternative if abs(np.log(other / seconds)) > np.log(UNSURE) else "")
 
     def say(self, line: str) -> None:
         with self.lock:

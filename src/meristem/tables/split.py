@@ -315,8 +315,8 @@ def split_rows(table: Table, target: Target, rule: SplitRule, test: float, seed:
     train, rest = rule.divided(labels, test, seed)
     if min(len(train), len(rest)) < LEAST_TEST_ROWS:
         names = {"time_column": rule.time_column, "group_column": rule.group_column}
-        given = " with ".join(f"{option}={name!r}" for option, name in names.items() if name is not None)
-        what = f"{given} leaves {many(len(train), 'row')} to learn from and {len(rest):,} to test on"
+        options = " with ".join(f"{option}={name!r}" for option, name in names.items() if name is not None)
+        what = f"{options} leaves {many(len(train), 'row')} to learn from and {len(rest):,} to test on"
         raise ValueError(f"{what}; give another column, or a test table.")
     if labels is not None and len(np.unique(labels[train])) < 2:
         raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
