@@ -79,7 +79,7 @@ class TrainingSettings(Estimator):
 
     @property
     def _search_rooms(self) -> list[Room]:
-        """The rooms of a search: that for a tree begins with a single leaf, which is what nearly all trees end with."""
+        """The rooms of a search: that for a tree which settles begins with a single leaf."""
         sizes = self._rooms
         is_tree = self._body == "budding" and self.settle and sizes[0].depth > 1
         return [sizes[0]._replace(depth=1), *sizes] if is_tree else sizes
