@@ -78,7 +78,7 @@ def test_equal_settings_stay_together_and_one_that_diverged_leaves():
 
 def test_a_rung_is_before_the_last_epoch():
     assert _rungs(160, 5) == [80] and _rungs(161, 5) == [80, 160]
-    assert _rungs(8, 400) == [] and _rungs(9, 400) == [8]
+    assert _rungs(16, 400) == [] and _rungs(17, 400) == [16]
     assert _rungs(18, 24) == [17], "400 steps, rounded up to epochs"
 
 

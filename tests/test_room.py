@@ -72,6 +72,7 @@ def test_a_search_continues_in_a_larger_room():
     assert model.score(X, y) > 0.8
 
 
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # at such a penalty nothing opens, at 0 all of the units
 def test_a_search_for_a_tree_begins_with_a_single_leaf():
     assert meristem.BuddingClassifier(max_leaves=3)._search_rooms == [(64, 1), (64, 3)]
     assert meristem.BuddingClassifier(max_leaves=1, width=8)._search_rooms == [(8, 1)]
@@ -82,7 +83,7 @@ def test_a_search_for_a_tree_begins_with_a_single_leaf():
     parts = Parts()
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "The tree has all of its")  # it has one, where two are allowed
-        small = meristem.BuddingClassifierCV(penalties=[0.1], callbacks=parts, **same).fit(X, y)
+        small = meristem.BuddingClassifierCV(penalties=[10.0], callbacks=parts, **same).fit(X, y)
     assert parts.names == ["search"] and {tree.network_.body.capacity for tree in small.estimators_} == {1}
     parts = Parts()
     crowded = meristem.BuddingClassifierCV(penalties=[0.0], callbacks=parts, **same).fit(X, y)

@@ -78,7 +78,7 @@ PARAMETERS = {
     "rule": "The chosen penalty: of the least held-out loss, or, for a smaller network, the largest within one standard error.",
     "refit": "The final model: 'bag', the networks of all folds with their outputs averaged; or 'one' network, trained on all "
     "rows. 'auto' is 'bag', and 'one' with a budget, which a bag would have to share, or with folds of unequal size.",
-    "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 8, 16, 32, … "
+    "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … "
     "epochs), then dropout, then the penalty; what is clearly behind stops early. False trains every combination to its end.",
     "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
     "estimator, X and y: higher is better), or a metric of the report ('rmse', 'log_loss'); the report's headline, too. None: "

@@ -80,9 +80,11 @@ class TrainingSettings(Estimator):
     @property
     def _search_rooms(self) -> list[Room]:
         """The rooms of a search: that for a tree which settles begins with a single leaf."""
-        sizes = self._rooms
-        is_tree = self._body == "budding" and self.settle and sizes[0].depth > 1
-        return [sizes[0]._replace(depth=1), *sizes] if is_tree else sizes
+        sizes, most = self._rooms, self._rooms[-1]
+        if self._body != "budding" or not self.settle or most.depth == 1:
+            return sizes
+        check_memory((2 * min(FIRST_LEAVES, most.depth), most.width, most.width))
+        return [most._replace(depth=1), most]
 
     def _network_options(self, room: Room) -> dict[str, Any]:
         """Return the options of `Network.create`."""

@@ -17,7 +17,7 @@ from meristem.train.loop import NO_WATCHER, shares_programs, train_alone, train_
 from meristem.train.run import Run
 from meristem.train.training_data import Prepared
 
-FIRST_RUNG = 8, 400  # epochs and steps, whichever is longer; each later rung is twice as far
+FIRST_RUNG = 16, 400  # epochs and steps, whichever is longer; each later rung is twice as far
 Stays = Callable[[Sequence[float], np.ndarray], np.ndarray]  # (losses, settings) → whether each member stays
 SETTLED = 3  # epochs of settling after which earlier losses do not count
 
