@@ -225,7 +225,7 @@ class Search:
     def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
         """Search one by one in the smallest room; where the best networks are crowded, try their setting in a larger one.
 
-        The smallest room for a tree has a single leaf, which is what nearly all trees end with, and costs a quarter of four.
+        The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
         Where that is clearly better, the next lower and the next higher penalty are tried there, too. Returns the last search.
         """
         sizes, begun = self.estimator._search_rooms, time.perf_counter()
