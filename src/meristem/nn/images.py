@@ -57,25 +57,18 @@ def image_parts(
     if len(depths) != len(widths):
         raise ValueError(f"depth={short(depth)} must be a number, or {len(widths)}: one for each stage.")
     stem_key, head_key, *keys = jax.random.split(key, 2 + 2 * len(widths))
-    positions, parts = (height, columns), list[Part]()
+    positions, parts = tuple[int, ...]((height, columns)), list[Any]()
     for stage, (n, n_blocks) in enumerate(zip(widths, depths, strict=True)):
         if stage:
             parts.append(Downsample(widths[stage - 1], n, positions, key=keys[2 * stage]))
             positions = halved(positions)
         units = {"units": inner_units(body, n, expansion)} if body in EXPANSION else {}
-        own = {
-            "width": n,
-            "depth": n_blocks,
-            "positions": positions,
-            "kernel": kernel,
-            "learn_width": learns,
-            **units,
-            **options,
-        }
-        parts.append(kind(**own, key=keys[2 * stage + 1]))
+        own = {"width": n, "depth": n_blocks, "positions": positions, "learn_width": learns, **units, **options}
+        parts.append(kind(**own, kernel=kernel, key=keys[2 * stage + 1]))
     stem = ImageStem(input_shape, widths[0], kernel=kernel, pixel_mean=pixel_mean, pixel_scale=pixel_scale, key=stem_key)
+    pooled: Any = PooledLinear  # whose constructor is that of Linear, which mypy does not see
     whole = parts[0] if len(parts) == 1 else Stages(parts)
-    return stem, whole, PooledLinear(widths[-1], n_out, positions=positions, key=head_key)
+    return stem, whole, pooled(widths[-1], n_out, positions=positions, key=head_key)
 
 
 def inner_units(body: str, width: int, expansion: float | None) -> int:
