@@ -46,10 +46,10 @@ def image_parts(
     names = [
         name for name in inspect.signature(kind).parameters if name not in ("width", "units", "positions", "learn_width", "key")
     ]
-    known = dict.fromkeys([*names, *["expansion"] * (body in EXPANSION), "pixel_mean", "pixel_scale"])
+    choices = dict.fromkeys([*names, *["expansion"] * (body in EXPANSION), "pixel_mean", "pixel_scale"])
     for option in options | ({} if expansion is None else {"expansion": expansion}):
-        if option not in known:
-            raise unknown(f"option of body={body!r}", option, list(known))
+        if option not in choices:
+            raise unknown(f"option of body={body!r}", option, list(choices))
     learns = width is None or isinstance(width, str)
     most = STAGES if max_width is None else max_width
     widths = _sizes("max_width", most) if learns else _sizes("width", width)
@@ -67,8 +67,8 @@ def image_parts(
         parts.append(kind(**own, kernel=kernel, key=keys[2 * stage + 1]))
     stem = ImageStem(input_shape, widths[0], kernel=kernel, pixel_mean=pixel_mean, pixel_scale=pixel_scale, key=stem_key)
     pooled: Any = PooledLinear  # whose constructor is that of Linear, which mypy does not see
-    whole = parts[0] if len(parts) == 1 else Stages(parts)
-    return stem, whole, pooled(widths[-1], n_out, positions=positions, key=head_key)
+    stages = parts[0] if len(parts) == 1 else Stages(parts)
+    return stem, stages, pooled(widths[-1], n_out, positions=positions, key=head_key)
 
 
 def inner_units(body: str, width: int, expansion: float | None) -> int:
