@@ -67,9 +67,7 @@ class Search:
     room: Room | None = None  # of all networks; None: the largest
     part: str = "search"  # its name for watchers
     afterwards: float = 0.0  # trainings that follow the search, for the time left
-    results: dict[Run, tuple[MemberResult, float | None]] = field(
-        default_factory=dict, repr=False
-    )  # and the scores, of ended runs
+    results: dict[Run, tuple[MemberResult, float | None]] = field(default_factory=dict, repr=False)  # and scores, of ended runs
 
     def penalties(self, values: Any) -> list[float]:
         """Return the values, or for "auto" a grid that depends on the data; with a budget each run adapts its penalty."""
@@ -132,8 +130,9 @@ class Search:
         knobs = knobs_of(members, fold_weights(self.folds, len(self.prepared.data.x)))
         patience = self.estimator._patience(n, STEPS_SHARE, is_patient=self._is_patient)
         shared: dict[str, Any] = {"budget": self.budget, "patience": float(patience), "passes": self.estimator._passes(n)}
-        most, pairs = self.estimator._max_capacity, zip(numbers, knobs, strict=True)
-        return [of_state(states[number], self.recipe, own._replace(**shared), max_capacity=most) for number, own in pairs]
+        most = min(self.estimator._max_capacity, (self.room or self.estimator._rooms[-1]).depth)
+        each = [(states[number], own._replace(**shared)) for number, own in zip(numbers, knobs, strict=True)]
+        return [of_state(state, self.recipe, own, max_capacity=most) for state, own in each]
 
     def trained(self, members: list[Member], stays: Stays | None, first: int = 0) -> list[Run]:
         """Return the complete runs; `first`: the number of the first one for watchers, which may leave later ones out."""
@@ -232,9 +231,10 @@ class Search:
     def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
         """Search one by one in the smallest room; where the best networks are crowded, try their setting in a larger one.
 
+        The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
         Where that is clearly better, the next lower and the next higher penalty are tried there, too. Returns the last search.
         """
-        sizes, begun = self.estimator._rooms, time.perf_counter()
+        sizes, begun = self.estimator._search_rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
         self.watcher.may_enlarge(*foresight(sizes, 0))
         path, runs = search.one_by_one(**lists)

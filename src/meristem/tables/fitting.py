@@ -206,7 +206,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     else:
         is_whole = learned == len(split.train_rows) or estimator.makes_bag(plan.search.folds)
         blocks = () if is_whole else RowBlocks(split, y, seed)
-        learned = learned if isinstance(blocks, tuple) else blocks.n_rows
+        learned = learned if isinstance(blocks, tuple) else blocks.n_learned
         curve = metric.name if metric is not None and split.rule.column is None and estimator.budget is None else None
         estimator.fit_search(plan.search, blocks, curve=curve)
     estimator.callbacks = None  # no file holds them

@@ -7,6 +7,7 @@ import numpy as np
 
 from meristem.tables.encoding import features
 from meristem.tables.split import CLASS, TableSplit
+from meristem.train.loop import n_held_out
 
 
 class RowBlocks(Sequence[tuple[np.ndarray, np.ndarray]]):
@@ -19,7 +20,9 @@ class RowBlocks(Sequence[tuple[np.ndarray, np.ndarray]]):
         rows = np.random.default_rng(seed).permutation(split.train_rows)
         if split.target.task == CLASS:
             rows = rows[np.isin(split.target.values[rows], y)]
-        self.split, self.n_rows, self.blocks = split, len(rows), in_blocks(rows, len(y))
+        self.split, self.blocks = split, in_blocks(rows, len(y))
+        n_held = n_held_out(len(y)) if split.target.task == CLASS and len(self.blocks) > 1 else 0  # for a temperature
+        self.n_learned = len(rows) - len(np.unique(self.blocks[:, len(y) - n_held :]))
 
     def __len__(self) -> int:
         return len(self.blocks)
