@@ -18,6 +18,7 @@ import numpy as np
 
 from meristem.layers.ops.base import InputOps, padding
 
+NO_FORM = "A network with {} has no C form yet; export it with to_onnx."
 INPUTS = "inputs"  # the step that computes them, in lines of its own (export/c_inputs.py)
 
 
@@ -166,11 +167,20 @@ class CProgram(InputOps[Any]):
         start = self.call("load", f"{n_out}, {prod(h.positions)}, {self.table('B', biases)}, {{y}}", [], out)
         taps = self.table("W", np.reshape(weight, (n_out * n_in, -1)), note="a kernel in each row")
         before = [1 * (rows // 2), columns // 2]
-        assert len(padding(weight)) == len(kernel)  # as many positions come out as go in: n // 2 zeros stand before
+        assert len(padding(kernel)) == len(kernel)  # as many positions come out as go in: n // 2 zeros stand before
         sizes = f"{n_in}, {n_out}, {height}, {width}, {rows}, {columns}, {before[0]}, {before[1]}"
         products = weight.size * prod(h.positions)
         out = Value(n_out, h.positions)
         return self.call("add_conv", f"{sizes}, {taps}, {{0}}, {{y}}", [h, start], out, 1, products)
+
+    def depthwise(self, weight: Any, bias: Any, h: Any, *, name: str = "depthwise") -> Any:
+        raise ValueError(NO_FORM.format("a kernel for each channel"))
+
+    def pool(self, window: Sequence[int], h: Any) -> Any:
+        raise ValueError(NO_FORM.format("pooling"))
+
+    def channels_first(self, positions: int, has_channels: bool, h: Any) -> Any:
+        raise ValueError(NO_FORM.format("images as inputs"))
 
     def mean(self, positions: int, h: V) -> Value:
         h = self.value(h)
