@@ -22,6 +22,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecut
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -35,6 +36,7 @@ from meristem.forks import check_fork
 from meristem.nn.network import Network
 from meristem.train.callbacks import WatcherGroup, watcher_of
 from meristem.train.hyperparameters import L2, Knobs, Recipe
+from meristem.train.placement import TRAINER, Trainer, on_workers
 from meristem.train.run import MAX_CAPACITY, Run, advance, at_stage, begin, of_state, settling, stacked, within_budget
 from meristem.train.saving import SECONDS, STORE, Saver
 from meristem.train.train_state import TrainState
@@ -83,6 +85,7 @@ def fit(
     watch: Any = None,
     save: Callable[[Run], Any] | None = None,
     save_seconds: float = SECONDS,
+    executor: Any = None,
 ) -> Run:
     """Train until every member has stopped, or `max_epochs` is reached.
 
@@ -100,6 +103,8 @@ def fit(
     watch           a function of an epoch's info, or of (member, info), that may return True to stop; a `Watcher`; or several
     save            called with the run every `save_seconds`, in a thread of its own, for at most 5 % of the time, and at the
                     end, also after an exception: `partial(meristem.save, path)`
+    executor        what trains the members of a population on other processes or machines: "processes", "ray", or an object
+                    with `submit`; watchers then hear of epochs shortly after they ended (docs/scale.md)
 
     A network whose loss turns non-finite raises `DivergedError`; a member of a population ends with its last good model, and
     the others continue.
@@ -133,11 +138,12 @@ def fit(
             saver.offer("run", lambda: run if isinstance(run, Run) else stacked([*run.values()]))
 
     try:
-        if run.members and not shares_programs(together):
-            members = dict(enumerate(run.each()))
-            run = stacked([*train_alone(members, prepared, max_epochs, watcher, after_epoch=offer).values()])
-        else:
-            run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
+        with on_workers(executor):
+            if run.members and (TRAINER.get() or not shares_programs(together)):
+                members, train = dict(enumerate(run.each())), trainer_of(together)
+                run = stacked([*train(members, prepared, max_epochs, watcher, after_epoch=offer).values()])
+            else:
+                run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
         run = within_budget(run, prepared)
     except BaseException:
         with suppress(Exception):  # the first exception is the one to raise
@@ -156,9 +162,19 @@ def shares_programs(together: bool | None) -> bool:
     return jax.default_backend() != "cpu" if together is None else together
 
 
+def trainer_of(together: bool | None) -> Trainer:
+    """Return what trains members: workers inside `on_workers`, else one program or threads of this process."""
+    remote = TRAINER.get()
+    if remote is not None:
+        return partial(remote, together=together)
+    return train_packed if shares_programs(together) else train_alone
+
+
 def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many cores this process may use; fewer where $NPROC says so, which XLA heeds, too."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("NPROC", "")
+    return min(available, max(1, int(limit))) if limit.isdecimal() else available
 
 
 def train_until(
