@@ -34,6 +34,7 @@ from meristem.layers.layer import Bag
 from meristem.paths.folds import Fold, has_small_fold
 from meristem.paths.halving import least_loss
 from meristem.paths.result import Path, Point
+from meristem.train.placement import on_workers
 from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
 
@@ -50,6 +51,7 @@ class CrossValidated(Estimator):
     refit: str = "auto"
     halving: bool = True
     scoring: Any = None
+    executor: Any = None
 
     _plain: ClassVar[type[Growing]]  # the estimator of one network
 
@@ -107,7 +109,8 @@ class CrossValidated(Estimator):
         watched = watchers(name, epochs, objective, callbacks=self.callbacks, verbose=self.verbose)
         with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
             search = replace(search, watcher=watcher)
-            search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
+            with on_workers(self.executor):
+                search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             if settling and watcher.over():
                 path, runs = search.with_best_settled(path, runs, settling)
             chosen = path.best() if self.rule == "min" else path.within_one_se()

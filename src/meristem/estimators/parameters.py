@@ -165,6 +165,11 @@ CALLBACKS = accepting(
     "a function that takes the epoch's info, an object with epoch(member, info), or a list of these",
     lambda value: error_of(watcher_of, "callbacks", value) is None,
 )
+EXECUTOR = accepting(
+    "str, object with submit, or None",
+    "'processes', 'ray', or an object with submit",
+    lambda value: value in (None, "processes", "ray") or callable(getattr(value, "submit", None)),
+)
 FOLDS = accepting("int, splitter or list of splits", "a number of folds, a scikit-learn splitter, or a list of splits", _is_cv)
 
 CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
@@ -194,5 +199,6 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "random_state": (SEED,),
     "callbacks": (CALLBACKS,),
     "verbose": (VERBOSITY,),
+    "executor": (EXECUTOR,),
     "cv": (FOLDS,),
 }

@@ -208,7 +208,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         blocks = RowBlocks(split, y, seed)
         learned = blocks.n_rows
         estimator.fit_search(plan.search, blocks)
-    estimator.callbacks = None  # no file holds them
+    estimator.callbacks = estimator.executor = None  # no file holds them
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}
     model = TableModel(schema, estimator, target.name, target.task, facts)

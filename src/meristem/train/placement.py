@@ -14,11 +14,23 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from meristem.check import short, unknown
 from meristem.train.run import Run
 
 Trainer = Callable[..., dict[int, Run]]
 TRAINER: ContextVar[Trainer | None] = ContextVar("trainer", default=None)
+NAMES = ["processes", "ray"]
 WORKERS = "meristem.workers.executors:connected"
+
+
+def check_executor(executor: Any, address: str | None = None) -> None:
+    """Raise ValueError for what is no executor."""
+    if address is not None and executor != "ray":
+        raise ValueError(f"address={address!r} is for executor='ray' alone; leave it out, or give that.")
+    if isinstance(executor, str) and executor not in NAMES:
+        raise unknown("executor", executor, NAMES)
+    if executor is not None and not isinstance(executor, str) and not callable(getattr(executor, "submit", None)):
+        raise ValueError(f"executor={short(executor)} must be 'processes', 'ray', or an object with submit.")
 
 
 def on_workers(executor: Any = None, address: str | None = None) -> AbstractContextManager[Any]:
@@ -30,7 +42,8 @@ def on_workers(executor: Any = None, address: str | None = None) -> AbstractCont
 
     ValueError for anything else, and for a cluster that cannot be reached.
     """
-    if executor is None and address is None:
+    check_executor(executor, address)
+    if executor is None:
         return nullcontext()
     context: AbstractContextManager[Any] = pkgutil.resolve_name(WORKERS)(executor, address)
     return context

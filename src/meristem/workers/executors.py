@@ -14,13 +14,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context
 from typing import Any
 
-from meristem.check import unknown
 from meristem.train.loop import cores
 from meristem.train.placement import TRAINER
 from meristem.workers.remote_trainer import RemoteTrainer
 from meristem.workers.worker import begin_process
 
-PROCESSES, RAY = "processes", "ray"
 HERE = "127.0.0.1"
 
 
@@ -42,20 +40,12 @@ def connected(executor: Any = None, address: str | None = None) -> Iterator[Remo
 
 def executor_of(executor: Any, address: str | None = None) -> Any:
     """Return an object with `submit`; ValueError of one line where there is none."""
-    if address is not None and executor != RAY:
-        raise ValueError(f"address={address!r} is for executor={RAY!r} alone, not for {executor!r}; leave it out.")
-    if executor == PROCESSES:
-        threads = 1
-        return ProcessPoolExecutor(cores(), get_context("spawn"), begin_process, (threads,))
-    if executor == RAY:
+    if executor == "processes":
+        return ProcessPoolExecutor(cores(), get_context("spawn"), begin_process)
+    if executor == "ray":
         from meristem.workers.ray_executor import RayExecutor  # it needs an extra
 
         return RayExecutor(address)
-    if isinstance(executor, str):
-        raise unknown("executor", executor, [PROCESSES, RAY])
-    if not callable(getattr(executor, "submit", None)):
-        options = f"{PROCESSES!r}, {RAY!r}, or an object with submit, such as concurrent.futures.ProcessPoolExecutor"
-        raise ValueError(f"executor={executor!r} must be {options}.")
     context = getattr(executor, "_mp_context", None)
     if isinstance(executor, ProcessPoolExecutor) and context is not None and context.get_start_method() == "fork":
         spawn = 'ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'

@@ -9,6 +9,7 @@ JAX takes memory as it needs it. The environment of the driver that concerns JAX
 
 import os
 import socket
+import warnings
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any
@@ -97,9 +98,11 @@ def _start(ray: Any, address: str | None) -> None:
     problem = f"address={address!r} is no Ray cluster that can be reached; start one with `ray start --head`."
     if address is not None and address not in ("auto", "local") and not _can_connect(address.removeprefix("ray://")):
         raise ValueError(problem)
-    options = {"address": address, "log_to_driver": False, "logging_level": "error", "include_dashboard": None if address else False}
+    options = {"address": address, "log_to_driver": False, "logging_level": "error"} | ({} if address else {"include_dashboard": False})
     try:
-        ray.init(**options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)  # of the programs that ray starts
+            ray.init(**options)
     except Exception as error:  # of many kinds
         raise ValueError(problem) from error
 

@@ -32,9 +32,9 @@ _shelf, _shelf_lock = ArrayShelf(), threading.Lock()
 _prepared: dict[str, Prepared] = {}  # the last data, on the device
 
 
-def begin_process(threads: int) -> None:
-    """Set up a process of which all is ours: so many threads, and no life after its parent's."""
-    os.environ["NPROC"] = str(threads)  # before JAX starts; train/loop.py and XLA read it
+def begin_process() -> None:
+    """Set up a process of which all is ours: it leaves Ctrl-C to its parent, and ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), name="meristem-parent", daemon=True).start()
@@ -44,7 +44,8 @@ def work(address: Address, key: bytes, task: int, classes: dict[str, Any]) -> No
     """Train a task of the driver at an address; nothing, if it is finished. `classes` are those of the runs' parts."""
     if parent_process() is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the driver ends this one
-    os.environ.setdefault("NPROC", "1")  # threads of XLA, whose number changes sums of large layers in the last bits
+    # Threads of XLA and of train/loop.py, before JAX starts: their number changes sums of large layers in the last bits.
+    os.environ.setdefault("NPROC", "1")
     keep_programs()
     client = client_of(address, key)
     order = client.ask("take", {"task": task})
