@@ -18,13 +18,13 @@ characters, that names it. Only this module imports safetensors, and only to wri
 
 import contextlib
 import hashlib
-import io
 import json
 import math
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO, NamedTuple
+from io import BufferedIOBase, BytesIO
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -139,12 +139,12 @@ def read(path: PATHS, written: tuple[bytes, Mapping[str, np.ndarray]] | None = N
 def unpacked(data: bytes) -> Document:
     """Return the document that `packed` made these bytes of; ValueError where they are damaged."""
     try:
-        return _read(io.BytesIO(data), len(data))
+        return _read(BytesIO(data), len(data))
     except (Misread, *FORGED) as error:
         raise ValueError(f"The message {error if isinstance(error, Misread) else DAMAGED}") from error
 
 
-def _read(file: BinaryIO, length: int, written: tuple[bytes, Mapping[str, np.ndarray]] | None = None) -> Document:
+def _read(file: BufferedIOBase, length: int, written: tuple[bytes, Mapping[str, np.ndarray]] | None = None) -> Document:
     content, places = _read_header(file, length)
     digest = content.pop("digest")
     if written is not None:
@@ -159,7 +159,7 @@ def _read(file: BinaryIO, length: int, written: tuple[bytes, Mapping[str, np.nda
     return Document(content["kind"], content["header"], arrays, content["versions"])
 
 
-def _read_header(file: BinaryIO, length: int) -> tuple[dict[str, Any], dict[str, tuple[np.dtype, list[int]]]]:
+def _read_header(file: BufferedIOBase, length: int) -> tuple[dict[str, Any], dict[str, tuple[np.dtype, list[int]]]]:
     """Return the entry "meristem", if this version can read it, and the arrays' types and shapes in the file's order."""
     start = file.read(9)
     if start[8:9] not in (b"", b"{"):
@@ -201,7 +201,7 @@ def _read_header(file: BinaryIO, length: int) -> tuple[dict[str, Any], dict[str,
     return content, places
 
 
-def _read_arrays(file: BinaryIO, places: dict[str, tuple[np.dtype, list[int]]]) -> dict[str, np.ndarray]:
+def _read_arrays(file: BufferedIOBase, places: dict[str, tuple[np.dtype, list[int]]]) -> dict[str, np.ndarray]:
     """Return the arrays sorted by name, each in memory of its own, aligned for JAX."""
     arrays = {}
     for name, (dtype, shape) in places.items():
@@ -212,7 +212,7 @@ def _read_arrays(file: BinaryIO, places: dict[str, tuple[np.dtype, list[int]]]) 
             arrays[name] = data.view(dtype.newbyteorder("<")).reshape(shape)
         except (MemoryError, ValueError) as error:
             raise Misread(f"has an array {name[:40]!r} for which there is no memory: {tuple(shape)}.") from error
-        if file.readinto(data.data) < n_bytes:  # type: ignore[attr-defined]  # of files and BytesIO alike
+        if file.readinto(data.data) < n_bytes:
             raise Misread(f"is truncated: it became shorter while it was read; {RESAVE}")
     return {name: arrays[name] for name in sorted(arrays)}
 

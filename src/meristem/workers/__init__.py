@@ -3,7 +3,7 @@
     with on_workers(ProcessPoolExecutor(4, mp_context=get_context("spawn"))): fit(…)          train/placement.py
 
     task          a group of members, up to the epoch at which the driver compares them again (a rung), or to their end
-    driver        the process that called `fit`, `path` or a search: it owns the loop, all files and the display (remote_trainer)
+    driver        the process that called `fit`, `path` or a search; it owns the loop, files and display (remote_trainer)
     worker        a process that the executor started: it trains a task and writes no file but compiled programs (worker)
     connection    from each worker to the driver, by which everything travels (connection, messages); the executor only starts
                   workers, with an address, a secret key and the number of a task

@@ -101,7 +101,9 @@ def pack_data(prepared: Prepared, shelf: ArrayShelf) -> Header:
     header: Header = {"rows_at_once": prepared.rows_at_once}
     for name, part in prepared.data._asdict().items():
         is_scattered = isinstance(part, Scattered)
-        header[name] = [shelf.add(array) for array in part.arrays] if is_scattered else None if part is None else shelf.add(part)
+        header[name] = (
+            [shelf.add(array) for array in part.arrays] if is_scattered else None if part is None else shelf.add(part)
+        )
     return header
 
 

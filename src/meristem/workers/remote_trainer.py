@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Any
 
@@ -71,7 +72,7 @@ class RemoteTrainer:
     def __init__(self, executor: Any, host: str, *, checkpoint_seconds: float = CHECKPOINT_SECONDS):
         self.executor, self.checkpoint_seconds = executor, checkpoint_seconds
         self._tasks: dict[int, Task] = {}
-        self._count = 0
+        self._count = self._broken_pools = 0  # tasks so far; pools in a row that broke before a task was taken
         self._shelf = ArrayShelf()
         self._server = Server(host, self._answer, self._lost, self._is_busy)
 
@@ -152,7 +153,7 @@ class RemoteTrainer:
         try:
             task.future = self.executor.submit(work, *where, number, task.call.classes)
         except BrokenExecutor:
-            self.executor = respawned(self.executor)
+            self.executor, self._broken_pools = respawned(self.executor), self._broken_pools + 1
             task.future = self.executor.submit(work, *where, number, task.call.classes)
         if hasattr(task.future, "add_done_callback"):
             task.future.add_done_callback(lambda future: task.call.news.set())
@@ -167,12 +168,13 @@ class RemoteTrainer:
             raise problem
         if task.results is not None:  # it came in between
             return
-        if task.peer is not None:  # others were only waiting
+        if task.peer is not None or not isinstance(problem, BrokenProcessPool):  # others were only waiting in a pool that broke
             task.deaths += 1
-        if task.deaths >= DEATHS:
+        if max(task.deaths, self._broken_pools) >= DEATHS:
+            members, why = ", ".join(map(str, task.runs)), f" ({problem})" if problem else ""
             raise RuntimeError(
-                f"{DEATHS} workers in a row died while training members {', '.join(map(str, task.runs))}, without ending an "
-                "epoch; check their memory, and their output."
+                f"{DEATHS} workers in a row died with members {members}, without ending an epoch{why}; check their memory and "
+                "output, and that they reach this machine."
             ) from problem
         self._submit(number)
 
@@ -180,7 +182,9 @@ class RemoteTrainer:
         """Wait a little for running tasks, which end with their epoch; the members of others stay as they were."""
         waits = {n: task for n, task in tasks.items() if n in self._tasks and task.results is None}
         for task in waits.values():
-            must_begin = call.header["all_begin"] and not call.is_over and not all(run.epochs.max() for run in task.runs.values())
+            must_begin = (
+                call.header["all_begin"] and not call.is_over and not all(run.epochs.max() for run in task.runs.values())
+            )
             if task.peer is None and not must_begin:
                 task.results = task.runs
                 with suppress(Exception):
@@ -220,7 +224,7 @@ class RemoteTrainer:
                 return packed("over", {}, {"is_over": True, "stops": []})
 
     def _take(self, task: Task, message: Document, peer: Peer) -> bytes:
-        task.peer = peer
+        task.peer, self._broken_pools = peer, 0
         runs, arrays = pack_runs(task.runs, self._shelf)
         call, is_over = task.call, task.call.watcher.over()
         header = call.header | {"task": message.header["task"], "data": call.data, "runs": runs, "is_over": is_over}
