@@ -1,4 +1,4 @@
-"""Populations on a pool of spawned processes: the arrays of one process, whatever dies; one display; one line where it cannot be.
+"""Populations on a pool of spawned processes: the arrays of one process, whatever dies; one display.
 
 The pool is started once; its workers find the programs of this process on disk (conftest.py).
 """
@@ -9,7 +9,6 @@ import pickle
 import signal
 import socket
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import connection
 
 import jax
 import numpy as np
@@ -206,7 +205,7 @@ def test_what_is_no_executor_is_named_in_one_line(executor, address, words):
 def test_who_does_not_know_the_key_learns_nothing():
     asked = []
     server = Server("127.0.0.1", lambda peer, message: asked.append(message), lambda peer: None)
-    with pytest.raises(connection.AuthenticationError):
+    with pytest.raises(multiprocessing.AuthenticationError):
         Client(server.address, b"another key")
     with socket.create_connection(server.address) as plain:
         plain.sendall(b"\x00\x00\x00\x04what")

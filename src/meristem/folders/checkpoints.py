@@ -133,13 +133,16 @@ class FolderStore(KeyedStore):
 
     def __init__(self, checkpoints: Checkpoints, label: str):
         super().__init__()
-        self.checkpoints, self.label, self.spend = checkpoints, label, checkpoints.spend
+        self.checkpoints, self.label = checkpoints, label
 
     def newest(self, key: str) -> Run | None:
         return self.checkpoints.newest(self.label, key)
 
     def offer(self, key: str, make: Callable[[], Run]) -> None:
         self.checkpoints.offer((self.label, key), make)
+
+    def spend(self, seconds: float) -> None:
+        self.checkpoints.spend(seconds)
 
 
 def digest_of(data: Iterable[Any]) -> bytes:

@@ -4,8 +4,8 @@
 
 A *trainer* has the signature of `train_alone` (loop.py), and an argument `together`. It is a context variable, as the
 checkpoint store is (saving.py), so that no function in between has to pass it on. Whoever owns a loop over members (`fit`,
-paths/halving.py) asks `trainer_of(together)`. The package that makes a trainer of an executor, `workers`, stands above this one,
-needs an extra (files), and is looked up by its name where an executor is given.
+paths/halving.py) asks `trainer_of(together)`. The package that makes a trainer of an executor, `workers`, stands above this
+one, needs an extra (files), and is looked up by its name where an executor is given.
 """
 
 import pkgutil

@@ -7,6 +7,7 @@ Both ends prove that they know the key before anything else is read (the challen
 unpickled. Messages are not encrypted: docs/scale.md.
 """
 
+import multiprocessing
 import secrets
 import socket
 import threading
@@ -43,7 +44,7 @@ class Server:
     ):
         self._answer, self._lost, self._is_busy, self.key = answer, lost, is_busy, secrets.token_bytes(32)
         self._listener = connection.Listener((host, 0), "AF_INET", backlog=256)
-        self.address: Address = self._listener.address  # type: ignore[assignment]  # of AF_INET
+        self.address: Address = self._listener.address
         self._peers: set[Peer] = set()
         self._is_closed = False
         threading.Thread(target=self._accept, name="meristem-server", daemon=True).start()
@@ -66,7 +67,7 @@ class Server:
                         break
                     continue
                 peer.send_bytes(self._answer(peer, unpacked(peer.recv_bytes())))
-        except (OSError, EOFError, ValueError, connection.AuthenticationError):
+        except (OSError, EOFError, ValueError, multiprocessing.AuthenticationError):
             pass  # it died, or is no worker of ours
         finally:
             self._peers.discard(peer)

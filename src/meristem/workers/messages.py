@@ -69,7 +69,8 @@ def pack_runs(runs: Mapping[int, Run], shelf: ArrayShelf) -> tuple[Header, Array
     for number, run in runs.items():
         digests = {name: shelf.digest(getattr(run.knobs, name)) for name in ROWS}
         rows = {name: digest for name, digest in digests.items() if digest is not None}
-        packed_header, packed_arrays = pack_run(replace(run, knobs=run.knobs._replace(**dict.fromkeys(rows))))
+        without: dict[str, Any] = dict.fromkeys(rows)
+        packed_header, packed_arrays = pack_run(replace(run, knobs=run.knobs._replace(**without)))
         header[str(number)] = {"run": packed_header, "rows": rows}
         arrays |= {f"{number}.{name}": array for name, array in packed_arrays.items()}
     return header, arrays
@@ -100,16 +101,14 @@ def pack_data(prepared: Prepared, shelf: ArrayShelf) -> Header:
     """Return the digests of the data, whose arrays are then on the shelf."""
     header: Header = {"rows_at_once": prepared.rows_at_once}
     for name, part in prepared.data._asdict().items():
-        is_scattered = isinstance(part, Scattered)
-        header[name] = (
-            [shelf.add(array) for array in part.arrays] if is_scattered else None if part is None else shelf.add(part)
-        )
+        digests = [shelf.add(array) for array in (part.arrays if isinstance(part, Scattered) else [part]) if array is not None]
+        header[name] = digests if isinstance(part, Scattered) else digests[0] if digests else None
     return header
 
 
 def unpack_data(header: Header, find: Callable[[str], Any]) -> Prepared:
     """Return the data, on this process's device if they fit; rows are sent in blocks if the driver does so, too."""
-    parts = {}
+    parts: dict[str, Any] = {}
     for name in Data._fields:
         value = header[name]
         is_digest = value is None or isinstance(value, str)
@@ -144,4 +143,5 @@ def unpack_epochs(chunks: list[list[int]], arrays: Mapping[str, np.ndarray]) -> 
     for chunk, (member, count) in enumerate(chunks):
         values = {name: arrays.get(f"{chunk}.{name}") for name in FIELDS}
         for row in range(count):
-            yield member, EpochInfo(**{name: None if own is None else np.asarray(own[row]) for name, own in values.items()})
+            own: dict[str, Any] = {name: None if each is None else np.asarray(each[row]) for name, each in values.items()}
+            yield member, EpochInfo(**own)

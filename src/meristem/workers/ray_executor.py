@@ -98,9 +98,8 @@ def _start(ray: Any, address: str | None) -> None:
     problem = f"address={address!r} is no Ray cluster that can be reached; start one with `ray start --head`."
     if address is not None and address not in ("auto", "local") and not _can_connect(address.removeprefix("ray://")):
         raise ValueError(problem)
-    options = {"address": address, "log_to_driver": False, "logging_level": "error"} | (
-        {} if address else {"include_dashboard": False}
-    )
+    options = {"address": address, "log_to_driver": False, "logging_level": "error"}
+    options |= {} if address else {"include_dashboard": False}
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)  # of the programs that ray starts

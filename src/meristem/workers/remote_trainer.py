@@ -5,8 +5,8 @@
     trainer.close()
 
 A call makes tasks of its members, submits them all, and ends when each has brought its runs. What a task starts from is packed
-when a worker takes it, so memory holds little but the runs, however many tasks wait. Checkpoints of running tasks are in memory,
-and go to the ambient store, if there is one.
+when a worker takes it, so memory holds little but the runs, however many tasks wait. Checkpoints of running tasks are in
+memory, and go to the ambient store, if there is one.
 """
 
 import pickle
@@ -96,7 +96,7 @@ class RemoteTrainer:
         together: bool | None = None,
     ) -> dict[int, Run]:
         """Return the runs as `train_alone` would, or `train_packed`; `after_epoch` is called when a task has ended."""
-        header = {"max_epochs": max_epochs, "pause_at": pause_at, "all_begin": all_begin, "together": together}
+        header: dict[str, Any] = {"max_epochs": max_epochs, "pause_at": pause_at, "all_begin": all_begin, "together": together}
         header |= {"x64": bool(jax.config.jax_enable_x64), "checkpoint_seconds": self.checkpoint_seconds}  # type: ignore[attr-defined]
         if self._shelf.digest(prepared.data.y) is None:  # other data than in the call before
             self._shelf = ArrayShelf()
@@ -144,7 +144,7 @@ class RemoteTrainer:
     def _members_per_task(self, members: int, together: bool | None) -> int:
         """Return how many members a task has: those of a program as many as a worker has to train, others few."""
         workers = workers_of(self.executor)
-        is_packed = together or (together is None and getattr(self.executor, "num_gpus", 0))
+        is_packed = together or (together is None and bool(getattr(self.executor, "num_gpus", 0)))
         return max(1, -(-members // (workers * (1 if is_packed else TASKS_PER_WORKER))))
 
     def _submit(self, number: int) -> None:
@@ -182,9 +182,8 @@ class RemoteTrainer:
         """Wait a little for running tasks, which end with their epoch; the members of others stay as they were."""
         waits = {n: task for n, task in tasks.items() if n in self._tasks and task.results is None}
         for task in waits.values():
-            must_begin = (
-                call.header["all_begin"] and not call.is_over and not all(run.epochs.max() for run in task.runs.values())
-            )
+            has_begun = all(run.epochs.max() for run in task.runs.values())
+            must_begin = call.header["all_begin"] and not call.is_over and not has_begun
             if task.peer is None and not must_begin:
                 task.results = task.runs
                 with suppress(Exception):

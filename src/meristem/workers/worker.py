@@ -2,7 +2,8 @@
 
     executor.submit(work, address, key, task)
 
-A thread reports epochs a few times in a second; the answer says which members a watcher has stopped, and whether all should end.
+A thread reports epochs a few times in a second; the answer says which members a watcher has stopped, and whether all should
+end.
 """
 
 import os
@@ -37,7 +38,12 @@ def begin_process() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), name="meristem-parent", daemon=True).start()
+        threading.Thread(target=_end_with, args=(parent,), name="meristem-parent", daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def work(address: Address, key: bytes, task: int, classes: dict[str, Any]) -> None:
@@ -166,7 +172,9 @@ class ConnectionStore(KeyedStore):
         super().__init__()
         self._client, self._task, self._rows, self._classes = client, header["task"], rows, classes
         self.saver = Saver(self._send, header["checkpoint_seconds"])
-        self.spend = self.saver.spend
+
+    def spend(self, seconds: float) -> None:
+        self.saver.spend(seconds)
 
     def newest(self, key: str) -> Run | None:
         answer = self._client.ask("newest", {"task": self._task, "key": key})
