@@ -35,6 +35,9 @@ class Watcher:
     def expect(self, members: int) -> None:
         """Called with about how many members begin after the next ones, for the time left."""
 
+    def say(self, line: str) -> None:
+        """Called with a line for people: how members are divided among devices."""
+
     def part(self, name: str) -> "Watcher":
         """Return the watcher of a part of a fit that trains more than once ("train", "replay"); epochs count from 1."""
         return self
@@ -92,6 +95,9 @@ class WatcherGroup(Watcher):
 
     def expect(self, members: int) -> None:
         self._call("expect", members)
+
+    def say(self, line: str) -> None:
+        self._call("say", line)
 
     def part(self, name: str) -> "WatcherGroup":
         return WatcherGroup(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)

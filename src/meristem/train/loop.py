@@ -6,7 +6,8 @@ by member number. Promises:
 
 - `train_alone` gives the same bits as `train_until`. The first run of each program compiles it, before the others begin.
 - `train_packed` repacks the runs that can share a program (the same capacity; all with dropout or all without) when a quarter
-  of them has stopped.
+  of them has stopped. They train on all devices, in as few groups as fit into their memory (devices.py), which the watcher is
+  told; where the memory does not suffice after all, a group is halved, and continues with the next epoch.
 - A watcher that returns True stops its run; in one program, all runs when it does so for all of them. Once `watcher.over()` is
   True nothing is started, but for a first epoch of each run if `all_begin`. A thread that is then training or compiling is
   abandoned: its run stays as it was after the last epoch, and watchers are not called for it.
@@ -31,10 +32,11 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from meristem.cache import clear_full_caches
-from meristem.check import check_size
+from meristem.check import check_size, many
 from meristem.forks import check_fork
 from meristem.nn.network import Network
 from meristem.train.callbacks import WatcherGroup, watcher_of
+from meristem.train.devices import NO_MEMORY, are_one_group, gathered, groups_that_fit, on_all, spread
 from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.placement import TRAINER, Trainer, on_workers
 from meristem.train.run import MAX_CAPACITY, Run, advance, at_stage, begin, of_state, settling, stacked, within_budget
@@ -139,7 +141,7 @@ def fit(
 
     try:
         with on_workers(executor):
-            if run.members and (TRAINER.get() or not shares_programs(together)):
+            if run.members and (TRAINER.get() or not shares_programs(together) or not are_one_group(run, prepared)):
                 members, train = dict(enumerate(run.each())), trainer_of(together)
                 run = stacked([*train(members, prepared, max_epochs, watcher, after_epoch=offer).values()])
             else:
@@ -267,18 +269,30 @@ def train_packed(
     runs: Runs, prepared: Prepared, max_epochs: int, watcher: WatcherGroup, *, pause_at: Epochs = None, all_begin: bool = True
 ) -> dict[int, Run]:
     """Train the runs that can share a program together, one program after another."""
-    latest, until = dict(runs), max_epochs if pause_at is None else pause_at
-    for group in _by_program(latest):
-        while group := [m for m in group if not latest[m].stopped]:
-            epochs = latest[group[0]].epochs
-            if epochs >= until or (watcher.over() and (epochs or not all_begin)):
-                break
-            n_stop = max(1, round(REPACK * len(group)))
-            packed, own = stacked([latest[m] for m in group]), WatcherGroup([watcher] if watcher.watchers else [], group)
-            packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop)
-            latest |= zip(group, packed.each(), strict=True)
+    latest, until, prepared = dict(runs), max_epochs if pause_at is None else pause_at, on_all(prepared)
+    groups = groups_that_fit(_by_program(latest), latest, prepared, watcher)
+    while groups:
+        group = [m for m in groups[0] if not latest[m].stopped]
+        epochs = latest[group[0]].epochs if group else until
+        if epochs >= until or (watcher.over() and (epochs or not all_begin)):
+            groups.pop(0)
+            continue
+        packed, own = spread([latest[m] for m in group]), WatcherGroup([watcher] if watcher.watchers else [], group)
+        n_stop = max(1, round(REPACK * len(group))) + packed.members[0] - len(group)
+        newest = [packed]
+        options: dict[str, Any] = {"pause_at": pause_at, "stop_after": n_stop, "after_epoch": partial(newest.__setitem__, 0)}
+        try:
+            packed = train_until(packed, prepared, max_epochs, own, **options)
+        except jax.errors.JaxRuntimeError as error:
+            if NO_MEMORY not in str(error) or len(group) == 1:
+                raise
+            packed, half = newest[0], -(-len(group) // 2)
+            groups[:1] = [group[:half], group[half:]]
+            watcher.say(f"{many(len(group), 'network')} need more memory than there is: half of them at a time")
+        else:
             if packed.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
-                break
+                groups.pop(0)
+        latest |= zip(group, gathered(packed).each(), strict=False)  # copies come last
     return latest
 
 

@@ -4,7 +4,7 @@
 
 A worker that dies is a BrokenExecutor, after which remote_trainer.py submits the task again; Ray itself repeats nothing. An
 exception of the task is raised as it was there. A task has `num_cpus` cores and `num_gpus` GPUs to itself; of a share of a GPU,
-JAX takes memory as it needs it. The environment of the driver that concerns JAX goes with it.
+JAX takes memory as it needs it. XLA_FLAGS of the driver hold for its workers, too.
 """
 
 import os
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any
 
-PASSED = ("XLA_FLAGS", "JAX_", "MERISTEM_")  # what environment variables of the driver begin with that workers get, too
 SECONDS = 10.0  # to find a cluster
 
 
@@ -44,8 +43,7 @@ class RayExecutor(Executor):
         if self._is_own:
             _start(ray, address or os.environ.get("RAY_ADDRESS"))
         self.host: str = ray.util.get_node_ip_address()
-        variables = {name: value for name, value in os.environ.items() if name.startswith(PASSED)}
-        variables |= {"NPROC": str(num_cpus)}
+        variables = {"NPROC": str(num_cpus)} | ({"XLA_FLAGS": os.environ["XLA_FLAGS"]} if "XLA_FLAGS" in os.environ else {})
         if num_gpus % 1:
             variables |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         self._options = {"num_cpus": num_cpus, "num_gpus": num_gpus, "max_retries": 0, "runtime_env": {"env_vars": variables}}
@@ -59,7 +57,8 @@ class RayExecutor(Executor):
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Return the future of a call on some worker."""
-        reference = self._ray.remote(**self._options)(function).remote(*args, **kwargs)
+        remote = self._ray.remote(**self._options)(_call).options(name=getattr(function, "__name__", "function"))
+        reference = remote.remote(function, *args, **kwargs)
         future: Future[Any] = Future()
 
         def finish(result: Any) -> None:
@@ -91,6 +90,11 @@ class RayExecutor(Executor):
     def __deepcopy__(self, memo: dict[int, Any]) -> "RayExecutor":
         """Return the executor itself: an estimator that is cloned uses the same cluster."""
         return self
+
+
+def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call anything: Ray itself takes functions for tasks, and makes actors of classes."""
+    return function(*args, **kwargs)
 
 
 def _start(ray: Any, address: str | None) -> None:
