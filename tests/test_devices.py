@@ -1,11 +1,17 @@
-"""The members of a population on several devices: forced on this machine, in a process each, as they cannot be changed later."""
+"""The members of a population on several devices: forced here, in a process each, as they cannot be changed later."""
 
-import subprocess
-import sys
-
+import jax
 import pytest
 
+import meristem
 from killing import start
+from meristem.data.spirals import two_spirals
+from meristem.nn import Network
+from meristem.train import devices
+from meristem.train.callbacks import Watcher
+from meristem.train.hyperparameters import Knobs
+from meristem.train.run import begin
+from meristem.train.training_data import prepare
 
 CODE = """
 import sys
@@ -68,33 +74,22 @@ def test_several_devices_give_what_one_gives_and_do_not_talk(tmp_path, body, n, 
         assert not any(word in text for text in divided), word
 
 
-GROUPS = """
-import resource
-import jax, numpy as np
-import meristem
-from meristem.data.spirals import two_spirals
-from meristem.nn import Network
-from meristem.train import devices
-from meristem.train.hyperparameters import Knobs
-from meristem.train.run import begin
-from meristem.train.training_data import prepare
+def test_members_are_planned_into_as_few_groups_as_fit(monkeypatch):
+    network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
+    run = begin(network, meristem.Recipe(), Knobs(1e-3, 1e-3), jax.random.key(0))
+    prepared = prepare(two_spirals("easy"), run.last, run.recipe.task)
+    lines = []
 
-network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
-run = begin(network, meristem.Recipe(), Knobs(1e-3, 1e-3), jax.random.key(0))
-prepared = prepare(two_spirals("easy"), run.last, run.recipe.task)
-most = devices.most_members(run, prepared)
-lines = []
-class Listener(meristem.Watcher):
-    def say(self, line):
-        lines.append(line)
-groups = devices.groups_that_fit([list(range(2 * most + 1))], dict.fromkeys(range(2 * most + 1), run), prepared, Listener())
-assert [len(group) for group in groups] == [most, most, 1] and [m for group in groups for m in group] == list(range(2 * most + 1))
-assert len(lines) == 1 and "3 groups" in lines[0]
-print("planned")
-"""
+    class Listener(Watcher):
+        def say(self, line):
+            lines.append(line)
 
-
-def test_members_are_planned_into_groups_that_fit(monkeypatch):
-    code = "import meristem.memory as m; limit = m.memory; m.memory = lambda: 2_000_000\n" + GROUPS
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "planned\n", done.stderr
+    monkeypatch.setattr(devices, "memory", lambda: 1_000_000)
+    most = devices.most_members(run, prepared)
+    members = range(2 * most + 1)
+    assert devices.groups_that_fit([members], dict.fromkeys(members, run), prepared, Listener()) == [
+        [*members[:most]],
+        [*members[most : 2 * most]],
+        [2 * most],
+    ]
+    assert len(lines) == 1 and "1 device, in 3 groups" in lines[0]

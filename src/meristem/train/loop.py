@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,19 +38,18 @@ from meristem.train.callbacks import WatcherGroup, watcher_of
 from meristem.train.devices import NO_MEMORY, are_one_group, gathered, groups_that_fit, on_all, spread
 from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.placement import TRAINER, Trainer, on_workers
-from meristem.train.run import MAX_CAPACITY, Run, advance, at_stage, begin, of_state, settling, stacked, within_budget
+from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked, within_budget
 from meristem.train.saving import SECONDS, STORE, Saver
-from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared, prepare
 
 MAX_EPOCHS = 2000
 SHORT = 8  # trainings of fewer epochs do not settle; in others a stage is moved to at most this part of the epochs
 POLL = 0.1  # seconds between two calls of `watcher.over()`
 REPACK = 0.25  # the stopped share of a packed program at which it is repacked
-UNLIMITED = 10**9  # epochs
 NO_WATCHER = WatcherGroup([])
 Runs = Mapping[int, Run]  # by member number
 Epochs = int | None
+AfterEpoch = Callable[[Callable[[], dict[int, Run]]], None]
 
 
 class DivergedError(ArithmeticError):
@@ -135,9 +133,9 @@ def fit(
     watcher = watcher_of("watch", watch)
     saver = Saver(lambda name, run: save(run) if save else None, save_seconds)
 
-    def offer(run: Run | dict[int, Run]) -> None:
+    def offer(run: Run | Callable[[], dict[int, Run]]) -> None:
         if save is not None:
-            saver.offer("run", lambda: run if isinstance(run, Run) else stacked([*run.values()]))
+            saver.offer("run", lambda: run if isinstance(run, Run) else stacked([*run().values()]))
 
     try:
         with on_workers(executor):
@@ -226,9 +224,9 @@ def train_alone(
     *,
     pause_at: Epochs = None,
     all_begin: bool = True,
-    after_epoch: Callable[[dict[int, Run]], None] = lambda runs: None,
+    after_epoch: AfterEpoch = lambda runs: None,
 ) -> dict[int, Run]:
-    """Train each run separately; `after_epoch` gets all runs after an epoch of any of them, one call at a time."""
+    """Train each run separately; `after_epoch` gets a function to all runs after an epoch of any, one call at a time."""
     latest, lock = dict(runs), threading.Lock()
     abandoned = threading.Event()  # set under the lock: what threads compute afterwards is dropped
 
@@ -241,7 +239,7 @@ def train_alone(
                 if abandoned.is_set():
                     raise CancelledError
                 latest[m] = run
-                after_epoch(dict(latest))
+                after_epoch(dict(latest).copy)
 
         own = WatcherGroup([watcher] if watcher.watchers else [], [m], abandoned.is_set)
         update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
@@ -266,9 +264,16 @@ def train_alone(
 
 
 def train_packed(
-    runs: Runs, prepared: Prepared, max_epochs: int, watcher: WatcherGroup, *, pause_at: Epochs = None, all_begin: bool = True
+    runs: Runs,
+    prepared: Prepared,
+    max_epochs: int,
+    watcher: WatcherGroup,
+    *,
+    pause_at: Epochs = None,
+    all_begin: bool = True,
+    after_epoch: AfterEpoch = lambda runs: None,
 ) -> dict[int, Run]:
-    """Train the runs that can share a program together, one program after another."""
+    """Train the runs that can share a program together, one program after another; `after_epoch` as in `train_alone`."""
     latest, until, prepared = dict(runs), max_epochs if pause_at is None else pause_at, on_all(prepared)
     groups = groups_that_fit(_by_program(latest), latest, prepared, watcher)
     while groups:
@@ -279,9 +284,10 @@ def train_packed(
             continue
         packed, own = spread([latest[m] for m in group]), WatcherGroup([watcher] if watcher.watchers else [], group)
         n_stop = max(1, round(REPACK * len(group))) + packed.members[0] - len(group)
-        newest = [packed]
-        options: dict[str, Any] = {"pause_at": pause_at, "stop_after": n_stop, "after_epoch": partial(newest.__setitem__, 0)}
+
+        newest, update = [packed], partial(_note, after_epoch, latest, group)
         try:
+            options: dict[str, Any] = {"pause_at": pause_at, "stop_after": n_stop, "after_epoch": partial(update, newest)}
             packed = train_until(packed, prepared, max_epochs, own, **options)
         except jax.errors.JaxRuntimeError as error:
             if NO_MEMORY not in str(error) or len(group) == 1:
@@ -292,8 +298,18 @@ def train_packed(
         else:
             if packed.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
                 groups.pop(0)
-        latest |= zip(group, gathered(packed).each(), strict=False)  # copies come last
+        latest |= _by_member(group, packed)
     return latest
+
+
+def _note(after_epoch: AfterEpoch, latest: dict[int, Run], group: list[int], newest: list[Run], run: Run) -> None:
+    """Hold the newest run of a group, and call `after_epoch`."""
+    newest[0], others = run, dict(latest)
+    after_epoch(lambda: others | _by_member(group, run))
+
+
+def _by_member(group: list[int], packed: Run) -> dict[int, Run]:
+    return dict(zip(group, gathered(packed).each(), strict=False))  # copies come last
 
 
 def _by_program(runs: Runs) -> list[list[int]]:
@@ -302,46 +318,6 @@ def _by_program(runs: Runs) -> list[list[int]]:
     for m, run in runs.items():
         groups[run.knobs.dropout is None, run.last.capacity].append(m)
     return list(groups.values())
-
-
-def stage_ends(runs: Sequence[Run]) -> np.ndarray:
-    """Return the epochs after which each stage ended, or the best model was reached; the median over runs, [stages]."""
-    stages = range(len(runs[0].recipe.scales))
-    ends = [[int((run.history["stage"] <= stage).sum()) for stage in stages] for run in runs]
-    best = np.array([int(run.best_epoch) for run in runs])
-    return np.ceil(np.median(np.minimum(ends, best[:, None]), 0)).astype(int)
-
-
-def replay(run: Run, blocks: Sequence[Prepared], ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
-    """Train a run whose stages end after these epochs, each on the next block of rows; its best model is its last."""
-    run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, UNLIMITED, np.float32)))
-    several = blocks if len(blocks) > 1 else ()
-    for stage, end in enumerate(ends):
-        if end > run.epochs.max():
-            run = train_until(at_stage(run, stage), blocks[0], UNLIMITED, watcher, pause_at=int(end), blocks=several)
-            if run.epochs.max() < end:  # a watcher stopped it, or it diverged
-                break
-    return within_budget(replace(run, best=run.last, best_epoch=run.epochs), blocks[0])
-
-
-def replay_on_all_rows(
-    runs: Sequence[Run],
-    state: TrainState,
-    blocks: Sequence[Prepared],
-    n: int,
-    budget: Any = None,
-    watcher: WatcherGroup = NO_WATCHER,
-) -> Run:
-    """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by.
-
-    Of several blocks of n rows, such as those of a table of which the runs had a sample, each epoch takes the next: training
-    then takes twice as long, and l2, which belongs to the number of rows, is lower.
-    """
-    first, rows = runs[0], jax.device_put((np.arange(len(blocks[0].data.x)) < n).astype(np.float32))
-    l2 = np.asarray(first.knobs.l2) / len(blocks)
-    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget, l2=first.knobs.l2 if len(blocks) == 1 else l2)
-    run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
-    return replay(run, blocks, stage_ends(runs) * min(2, len(blocks)), watcher)
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:

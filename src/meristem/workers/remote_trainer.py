@@ -24,7 +24,7 @@ import numpy as np
 from meristem.files.document import Document, packed
 from meristem.folders.checkpoints import KeyedStore
 from meristem.train.callbacks import WatcherGroup
-from meristem.train.loop import POLL, Epochs, Runs
+from meristem.train.loop import POLL, AfterEpoch, Epochs, Runs
 from meristem.train.run import Run
 from meristem.train.saving import STORE
 from meristem.train.training_data import Prepared
@@ -92,7 +92,7 @@ class RemoteTrainer:
         *,
         pause_at: Epochs = None,
         all_begin: bool = True,
-        after_epoch: Callable[[dict[int, Run]], None] = lambda runs: None,
+        after_epoch: AfterEpoch = lambda runs: None,
         together: bool | None = None,
     ) -> dict[int, Run]:
         """Return the runs as `train_alone` would, or `train_packed`; `after_epoch` is called when a task has ended."""
@@ -125,7 +125,7 @@ class RemoteTrainer:
                     if results is not None:
                         latest |= results
                         del self._tasks[number]
-                        after_epoch(dict(latest))
+                        after_epoch(dict(latest).copy)
                 if call.failure is not None:
                     raise call.failure
                 if watcher.over():
