@@ -8,6 +8,8 @@ import os
 import pickle
 import signal
 import socket
+import subprocess
+import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import jax
@@ -25,7 +27,7 @@ from meristem.workers.connection import Client, ConnectionLostError, Server
 from meristem.workers.executors import connected
 from meristem.workers.messages import ArrayShelf, pack_data, pack_epochs, pack_runs, unpack_data, unpack_epochs, unpack_runs
 from meristem.workers.remote_trainer import DEATHS, workers_of
-from test_survival import STUDIES, check_survival, whole  # noqa: F401  (a fixture)
+from test_survival import STUDIES, whole  # noqa: F401  (a fixture)
 
 MEMBERS, EPOCHS = 3, 12
 SPAWN = multiprocessing.get_context("spawn")
@@ -235,3 +237,42 @@ def test_runs_data_and_epochs_travel_to_the_bit(alone):
             name: np.asarray(other[name]).tobytes()
             for name in other.keys()  # noqa: SIM118
         }
+
+
+POPULATION = (*STUDIES["population"], "--executor", "processes")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes as POSIX has them")
+def test_a_study_whose_driver_is_killed_or_interrupted_is_resumed_without_workers(tmp_path, whole):  # noqa: F811
+    """Killed, then ended by Ctrl-C: its workers end with it. The last part needs none."""
+    out = tmp_path / "out"
+    for number, moment in ((signal.SIGKILL, lines(20)), (signal.SIGINT, lines(10))):
+        with Study(out, POPULATION).start() as process:
+            wait_for(process, lambda moment=moment: moment(out))
+            workers = children(process.pid)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+            assert process.returncode == (-9 if number == signal.SIGKILL else 130), errors
+        assert workers
+        deadline = time.monotonic() + 30
+        while any(map(is_alive, workers)):
+            assert time.monotonic() < deadline, "a worker outlived its driver"
+            time.sleep(0.05)
+    assert "continue with" in errors and "Traceback" not in errors
+    survive(Study(out, STUDIES["population"]), [])
+    wanted, resumed = whole("population"), left_by(out)
+    for name in ("summary", "lines", "arrays", "files"):
+        assert resumed[name] == wanted[name], name
+
+
+def children(pid):
+    """Those that were spawned by it, and not what multiprocessing needs besides."""
+    done = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line.split()[0]) for line in done.stdout.splitlines() if "spawn_main" in line]
+
+
+def is_alive(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

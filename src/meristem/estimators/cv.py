@@ -3,7 +3,7 @@
     TunnelClassifierCV().fit(X, y)       penalty_, penalty_min_, penalty_1se_, l2_, input_dropout_, cv_results_, path_
 
 The final model is a *bag*: the networks of the folds at the chosen setting, whose outputs (logits, or standardized numbers) are
-averaged; or with refit="one", or a budget, a single network, trained on all rows as long as those of the folds (train/replay.py),
+averaged; or with refit="one", or a budget, a single network, trained on all rows as long as those of the folds (replay.py),
 or the best of the folds if a watcher ended the search. Either is one model: one `predict`, one file, one ONNX graph, one torch
 module, and `n_parameters_` counts all of it. Each network of a bag is an estimator, too (`estimators_`).
 """

@@ -282,29 +282,30 @@ def train_packed(
         if epochs >= until or (watcher.over() and (epochs or not all_begin)):
             groups.pop(0)
             continue
-        packed, own = spread([latest[m] for m in group]), WatcherGroup([watcher] if watcher.watchers else [], group)
-        n_stop = max(1, round(REPACK * len(group))) + packed.members[0] - len(group)
-
-        newest, update = [packed], partial(_note, after_epoch, latest, group)
+        own, newest = WatcherGroup([watcher] if watcher.watchers else [], group), list[Run]()
         try:
-            options: dict[str, Any] = {"pause_at": pause_at, "stop_after": n_stop, "after_epoch": partial(update, newest)}
-            packed = train_until(packed, prepared, max_epochs, own, **options)
-        except jax.errors.JaxRuntimeError as error:
+            packed = spread([latest[m] for m in group])
+            n_stop = max(1, round(REPACK * len(group))) + packed.members[0] - len(group)
+            update = partial(_note, after_epoch, latest, group, newest)
+            packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop, after_epoch=update)
+        except (jax.errors.JaxRuntimeError, ValueError) as error:  # JAX raises either
             if NO_MEMORY not in str(error) or len(group) == 1:
                 raise
-            packed, half = newest[0], -(-len(group) // 2)
+            latest |= _by_member(group, newest[0]) if newest else {}
+            packed = latest[group[0]]  # its memory is free then
+            half = -(-len(group) // 2)
             groups[:1] = [group[:half], group[half:]]
             watcher.say(f"{many(len(group), 'network')} need more memory than there is: half of them at a time")
         else:
             if packed.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
                 groups.pop(0)
-        latest |= _by_member(group, packed)
+            latest |= _by_member(group, packed)
     return latest
 
 
 def _note(after_epoch: AfterEpoch, latest: dict[int, Run], group: list[int], newest: list[Run], run: Run) -> None:
     """Hold the newest run of a group, and call `after_epoch`."""
-    newest[0], others = run, dict(latest)
+    newest[:], others = [run], dict(latest)
     after_epoch(lambda: others | _by_member(group, run))
 
 

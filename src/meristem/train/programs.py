@@ -87,7 +87,7 @@ def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., 
         call = partial(function, **static)
         if mesh is not None:
             inputs = tuple(PartitionSpec() if axis is None else PartitionSpec(AXIS) for axis in axes)
-            shared = {"mesh": mesh, "in_specs": inputs, "out_specs": PartitionSpec(AXIS), "check_vma": False}
+            shared: dict[str, Any] = {"mesh": mesh, "in_specs": inputs, "out_specs": PartitionSpec(AXIS), "check_vma": False}
             return jax.shard_map(jax.vmap(call, in_axes=axes), **shared)(*args)
         result = (jax.vmap(call, in_axes=axes) if args[0].members else call)(*args)
         has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
