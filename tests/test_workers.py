@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import meristem
+from killing import Study, left_by, lines, survive, wait_for
 from meristem.data.spirals import two_spirals
 from meristem.files.run_file import pack_run
 from meristem.folders.checkpoints import Checkpoints
