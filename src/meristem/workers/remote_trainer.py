@@ -211,7 +211,7 @@ class RemoteTrainer:
         if message.kind == "array" and header["digest"] in self._shelf:
             return packed("array", {"array": np.asarray(self._shelf[header["digest"]])}, {})
         task = self._tasks.get(header.get("task", -1))
-        if task is None or (task.call.is_over and message.kind == "take"):
+        if task is None or (message.kind == "take" and (task.call.is_over or task.results is not None)):
             return packed("over", {}, {"is_over": True, "stops": []})
         with task.call.lock:
             try:
