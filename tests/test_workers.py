@@ -268,7 +268,7 @@ def test_a_study_whose_driver_is_killed_or_interrupted_is_resumed_without_worker
 
 def children(pid):
     """Those that were spawned by it, and not what multiprocessing needs besides."""
-    done = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    done = subprocess.run(["ps", "-o", "pid=", "-o", "args=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     return [int(line.split()[0]) for line in done.stdout.splitlines() if "spawn_main" in line]
 
 
