@@ -8,9 +8,11 @@ import os
 import pickle
 import signal
 import socket
-import subprocess
+import sys
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -243,7 +245,7 @@ def test_runs_data_and_epochs_travel_to_the_bit(alone):
 POPULATION = (*STUDIES["population"], "--executor", "processes")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="processes as POSIX has them")
+@pytest.mark.skipif(sys.platform != "linux", reason="its children are looked up in /proc")
 def test_a_study_whose_driver_is_killed_or_interrupted_is_resumed_without_workers(tmp_path, whole):  # noqa: F811
     """Killed, then ended by Ctrl-C, while it has workers: they end with it. The last part needs none."""
     out = tmp_path / "out"
@@ -267,8 +269,13 @@ def test_a_study_whose_driver_is_killed_or_interrupted_is_resumed_without_worker
 
 def children(pid):
     """Those that were spawned by it, and not what multiprocessing needs besides."""
-    done = subprocess.run(["ps", "-o", "pid=", "-o", "args=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line.split()[0]) for line in done.stdout.splitlines() if "spawn_main" in line]
+    own = []
+    for place in filter(lambda place: place.name.isdecimal(), Path("/proc").iterdir()):
+        with suppress(OSError):
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid and b"spawn_main" in (place / "cmdline").read_bytes():
+                own.append(int(place.name))
+    return own
 
 
 def is_alive(pid):
