@@ -24,6 +24,7 @@ from meristem.report.task_metrics import METRICS
 from meristem.report.thresholds import RULES, check_rule
 from meristem.targets import losses
 from meristem.train.callbacks import watcher_of
+from meristem.train.placement import check_executor
 
 
 class Constraint(NamedTuple):
@@ -168,7 +169,7 @@ CALLBACKS = accepting(
 EXECUTOR = accepting(
     "str, object with submit, or None",
     "'processes', 'ray', or an object with submit",
-    lambda value: value in (None, "processes", "ray") or callable(getattr(value, "submit", None)),
+    lambda value: error_of(check_executor, value) is None,
 )
 FOLDS = accepting("int, splitter or list of splits", "a number of folds, a scikit-learn splitter, or a list of splits", _is_cv)
 
