@@ -143,7 +143,8 @@ class CrossValidated(Estimator):
             search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
             models = [search.fitted(run, temperature) for run in of_folds]
             scores = search.held_out_scores(models, own_folds, len(final))
-            models = models if final is of_folds else [search.fitted(run, temperature) for run in final]
+            own = float(final[0].temperature) if blocks and not makes_bag else temperature
+            models = models if final is of_folds else [search.fitted(run, own) for run in final]
             self._store(path, chosen, models, scores)
             threshold = f"; threshold {self.threshold_:.3g}" if isinstance(rule, str) else ""
             say(f"{name}: {many(len(final), 'network')} with {many(self.n_parameters_, 'parameter')} in all{threshold}")

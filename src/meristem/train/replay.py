@@ -17,6 +17,7 @@ from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared
 
 UNLIMITED = 10**9  # epochs
+TEMPERATURE_ROWS = 2000  # at most, of a block
 
 
 def stage_ends(runs: Sequence[Run]) -> np.ndarray:
@@ -39,6 +40,11 @@ def replay(run: Run, blocks: Sequence[Prepared], ends: Sequence[int] | np.ndarra
     return within_budget(replace(run, best=run.last, best_epoch=run.epochs), blocks[0])
 
 
+def n_held_out(n: int) -> int:
+    """Return how many of n rows are held out for a temperature: one number, of which 2,000 rows tell enough."""
+    return min(TEMPERATURE_ROWS, n // 10)
+
+
 def replay_on_all_rows(
     runs: Sequence[Run],
     state: TrainState,
@@ -50,10 +56,14 @@ def replay_on_all_rows(
     """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by.
 
     Of several blocks of n rows, such as those of a table of which the runs had a sample, each epoch takes the next: training
-    then takes twice as long, and l2, which belongs to the number of rows, is lower.
+    then takes twice as long, and l2, which belongs to the number of rows, is lower. The network then overfits less than
+    those of the runs, so the last rows of each block are held out for a temperature of its own.
     """
-    first, rows = runs[0], jax.device_put((np.arange(len(blocks[0].data.x)) < n).astype(np.float32))
-    l2 = np.asarray(first.knobs.l2) / len(blocks)
-    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget, l2=first.knobs.l2 if len(blocks) == 1 else l2)
+    first, row = runs[0], np.arange(len(blocks[0].data.x))
+    n_learned = n - n_held_out(n) if len(blocks) > 1 and first.recipe.calibrate else n
+    learned, held_out = (row < n_learned).astype(np.float32), ((row >= n_learned) & (row < n)).astype(np.float32)
+    weights = jax.device_put((learned, held_out if held_out.any() else learned))
+    l2 = first.knobs.l2 if len(blocks) == 1 else np.asarray(first.knobs.l2) / len(blocks)
+    knobs = first.knobs._replace(weight=weights[0], dev_weight=weights[1], budget=budget, l2=l2)
     run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
     return replay(run, blocks, stage_ends(runs) * min(2, len(blocks)), watcher)
