@@ -128,7 +128,8 @@ class CrossValidated(Estimator):
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
             constant = objective.constant_error(table.y, table.weight)
             judged = [] if search.watcher.over() else final
-            each = [fit_warning(run, run.best, search.max_epochs, constant) for run in judged]
+            most = search.estimator._max_capacity
+            each = [fit_warning(run, run.best, search.max_epochs, constant, most) for run in judged]
             raised = [warning for warning in each if warning is not None]
             warning = raised[0] if 2 * len(raised) > len(final) else None  # that of most networks at the chosen setting
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
