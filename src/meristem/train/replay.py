@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from meristem.train.callbacks import WatcherGroup
-from meristem.train.loop import NO_WATCHER, train_until
+from meristem.train.loop import NO_WATCHER, cores as cores, train_until
 from meristem.train.run import Run, at_stage, of_state, within_budget
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared
