@@ -106,6 +106,8 @@ LONGEST = [
     "cli",
     "trunk",
     "survival",
+    "workers",
+    "devices",
     "run_files",
     "io",
     "reference_trainer",

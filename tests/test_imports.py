@@ -21,7 +21,7 @@ LAYERS = [
     ["targets", "show"],
     ["inputs", "files"],
     ["folders", "data", "export"],
-    ["pictures", "watch", "loggers"],
+    ["pictures", "watch", "loggers", "workers"],
     ["paths"],
     ["report"],
     ["estimators"],

@@ -14,7 +14,8 @@ from meristem import Data, Recipe
 from meristem.nn import Network
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Knobs
-from meristem.train.loop import n_held_out, replay, replay_on_all_rows, stage_ends, train_until
+from meristem.train.loop import train_until
+from meristem.train.replay import n_held_out, replay, replay_on_all_rows, stage_ends
 from meristem.train.run import Run, begin
 from meristem.train.training_data import prepare
 

@@ -32,6 +32,7 @@ from meristem.tables.evaluation import onnx_agreement
 from meristem.tables.fitting import check_options, fit_planned, plan_fit
 from meristem.tables.reading import read_table
 from meristem.tables.split import TableSplit
+from meristem.train.placement import check_executor, on_workers
 
 CLASS_WARNINGS = "The (number of unique classes|least populated class)"  # scikit-learn's; tables/split.py says the same
 FILES = ["model.safetensors", "model.onnx", "report.html"]
@@ -52,9 +53,10 @@ def run(args: argparse.Namespace) -> int:
     test = args.test_file or (0.2 if args.test is None else args.test)
     reading = {"sep": args.sep, "encoding": args.encoding}
     division = {name: getattr(args, name) for name in ("time_column", "group_column", "drop_duplicates")}
-    names = ["sep", "encoding", "target", "task", "test", *division, *settings]
+    names = ["sep", "encoding", "executor", "address", "target", "task", "test", *division, *settings]
     with as_options(*names, random_state="seed", keep="group_column"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
+        check_executor(args.executor, args.address)
         check_options(test=test, **settings)
         table = read_table(args.table, keep=[] if args.group_column is None else [args.group_column], **reading)
         options = {"target": args.target, "task": args.task, "test": test}
@@ -77,11 +79,12 @@ def run(args: argparse.Namespace) -> int:
         undo.enter_context(on_shutdown(lambda: _last_call(folder, checkpoints if args.seconds is None else None)))
         if args.seconds is None:
             undo.enter_context(checkpoints.keeping("search"))
-        with as_options(*settings), warnings.catch_warnings():
+        with as_options(*settings, "executor", "address"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
             warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr, flush=True)
             plan.estimator.set_params(callbacks=folder.epochs.watcher("search"))
-            model = fit_planned(plan, begun=begin)
+            with on_workers(args.executor, args.address):
+                model = fit_planned(plan, begun=begin)
         keep_folder()
         checkpoints.close()
         folder.epochs.tidy()

@@ -106,6 +106,10 @@ THRESHOLD = (
     "the rarer class is the positive one if it has less than a tenth of the rows, else the second (default: 0.5)"
 )
 EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
+EXECUTOR = (
+    "train networks on other processes or machines: processes (one for each core of this machine) or ray (a cluster, see "
+    "--address); the results are the same (default: in this process)"
+)
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
     ("fit", "--target", str, ..., "COLUMN", "the column to predict"),
@@ -136,6 +140,15 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("study", "--out", Path, "out/{study}", "DIR", "folder for results (default: %(default)s)"),
     ("study", "--resume", bool, False, None, "continue the interrupted run in --out"),
     ("study", "--checkpoint-every", float, SECONDS, "SECONDS", EVERY),
+    ("fit study", "--executor", str, None, "NAME", EXECUTOR),
+    (
+        "fit study",
+        "--address",
+        str,
+        None,
+        "HOST:PORT",
+        "the Ray cluster; auto: that of this machine (default: $RAY_ADDRESS)",
+    ),
     ("figures", "out", Path, ..., "OUT", "the --out of a study"),
     ("watch", "out", Path, ..., "OUT", "the folder of the run: its --out or checkpoint_dir"),
     ("watch", "--serve", bool, False, None, "show a page to browsers on this machine, until Ctrl-C"),

@@ -14,7 +14,7 @@ import numpy as np
 
 from meristem.check import is_installed, many
 from meristem.commands.entry import on_shutdown
-from meristem.commands.parsing import check_out, command_line
+from meristem.commands.parsing import as_options, check_out, command_line
 from meristem.experiments import STUDIES
 from meristem.experiments.study import table
 from meristem.experiments.study_training import Trainer, expected_epochs, group_name, run as run_study, study_config
@@ -23,6 +23,7 @@ from meristem.pictures.studies import draw, draw_study, have_matplotlib
 from meristem.pictures.studies.study_figures import FIGURES, validate_study
 from meristem.show.describe import print_table
 from meristem.show.progress import Progress
+from meristem.train.placement import check_executor, on_workers
 
 DIVERGED = 3  # exit status where a run had no finite epoch
 
@@ -34,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
     options = study.options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
     if not 0 <= args.checkpoint_every < float("inf"):
         raise ValueError(f"--checkpoint-every={args.checkpoint_every:g} must be a finite number of seconds of at least 0.")
+    with as_options("executor", "address"):
+        check_executor(args.executor, args.address)
     study.setup()
     out, seeds, begin = check_out(args.out), many(options.seeds, "seed"), time.perf_counter()
     with Progress() as progress, on_shutdown(progress.close), RunFolder.take(out) as folder:
@@ -52,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             progress.say("No checkpoints: safetensors is not installed (pip install 'meristem-nn[cli]').")
         with on_shutdown(trainer.last_call):
-            result = run_study(study, options, plan, trainer)
+            with as_options("executor", "address"), on_workers(args.executor, args.address):
+                result = run_study(study, options, plan, trainer)
             summary = result.summary(study, plan, time.perf_counter() - begin, folder.command)
             history = io.BytesIO()
             np.savez_compressed(history, **result.history)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
     TunnelClassifierCV().fit(X, y)       penalty_, penalty_min_, penalty_1se_, l2_, input_dropout_, cv_results_, path_
 
 The final model is a *bag*: the networks of the folds at the chosen setting, whose outputs (logits, or standardized numbers) are
-averaged; or with refit="one", or a budget, a single network, trained on all rows as long as those of the folds (train/loop.py),
+averaged; or with refit="one", or a budget, a single network, trained on all rows as long as those of the folds (replay.py),
 or the best of the folds if a watcher ended the search. Either is one model: one `predict`, one file, one ONNX graph, one torch
 module, and `n_parameters_` counts all of it. Each network of a bag is an estimator, too (`estimators_`).
 """
@@ -38,6 +38,7 @@ from meristem.paths.learning_curve import SHARES
 from meristem.paths.result import Path, Point
 from meristem.show.time_left import trainings
 from meristem.train.loop import cores
+from meristem.train.placement import on_workers
 from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
 
@@ -54,6 +55,7 @@ class CrossValidated(Estimator):
     refit: str = "auto"
     halving: bool = True
     scoring: Any = None
+    executor: Any = None
 
     _plain: ClassVar[type[NetworkEstimator]]  # the estimator of one network
 
@@ -115,7 +117,8 @@ class CrossValidated(Estimator):
         with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
             replay = 0 if self.makes_bag(folds) else min(cores(), len(folds))  # it leaves the other cores idle
             search = replace(search, watcher=watcher, afterwards=replay + (0 if curve is None else len(SHARES) * len(folds)))
-            search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
+            with on_workers(self.executor):
+                search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             if settling and watcher.over():
                 path, runs = search.with_best_settled(path, runs, settling)
             chosen = path.best() if self.rule == "min" else path.within_one_se()

@@ -83,6 +83,8 @@ PARAMETERS = {
     "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
     "estimator, X and y: higher is better), or a metric of the report ('rmse', 'log_loss'); the report's headline, too. None: "
     "the held-out loss. The length of training always depends on the loss.",
+    "executor": "What trains the networks of the search on other processes or machines: 'processes', 'ray', or an object with "
+    "`submit` (docs/scale.md). The results are those of one process with one core, to the bit.",
 }
 ATTRIBUTES = {
     "network_ : meristem.nn.Network": "The network; it takes standardized features.",

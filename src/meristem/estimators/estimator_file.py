@@ -201,9 +201,9 @@ def pack_unfitted(estimator: E) -> dict[str, Any]:
 
 
 def not_kept(estimator: Estimator) -> list[str]:
-    """Return the parameters of an estimator that only matter during training: callbacks and random generators."""
+    """Return the parameters of an estimator that only matter during training: callbacks, executors, random generators."""
     generators = [name for name, value in vars(estimator).items() if isinstance(value, RandomState | Generator)]
-    return generators + ["callbacks"] * (estimator.callbacks is not None)
+    return generators + [name for name in ("callbacks", "executor") if getattr(estimator, name, None) is not None]
 
 
 def to_json(value: Any) -> Any:

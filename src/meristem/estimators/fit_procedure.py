@@ -5,7 +5,7 @@
     train            from the initial or stored state
     enlarge          in a larger room (training_settings.py), where the network is crowded or little was learned
     restart          from another seed with a higher learning rate, where the targets are predictable and little was learned
-    replay           where held-out rows determined how long to train, all rows are trained as long (train/loop.py)
+    replay           where held-out rows determined how long to train, all rows are trained as long (train/replay.py)
     fit_warning      GrowthWarning: the training failed; nothing opened although the fit is poor; or a limit on the size was
                      reached. scikit-learn's ConvergenceWarning: it ended at max_epochs while the loss was falling considerably
 
@@ -29,7 +29,8 @@ from meristem.paths.halving import least_loss
 from meristem.show.time_left import ROOM
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Knobs, Recipe
-from meristem.train.loop import DivergedError, fit, replay_on_all_rows
+from meristem.train.loop import DivergedError, fit
+from meristem.train.replay import replay_on_all_rows
 from meristem.train.run import Run, of_state
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared

@@ -24,6 +24,7 @@ from meristem.report.task_metrics import METRICS
 from meristem.report.thresholds import RULES, check_rule
 from meristem.targets import losses
 from meristem.train.callbacks import watcher_of
+from meristem.train.placement import check_executor
 
 
 class Constraint(NamedTuple):
@@ -165,6 +166,11 @@ CALLBACKS = accepting(
     "a function that takes the epoch's info, an object with epoch(member, info), or a list of these",
     lambda value: error_of(watcher_of, "callbacks", value) is None,
 )
+EXECUTOR = accepting(
+    "str, object with submit, or None",
+    "'processes', 'ray', or an object with submit",
+    lambda value: error_of(check_executor, value) is None,
+)
 FOLDS = accepting("int, splitter or list of splits", "a number of folds, a scikit-learn splitter, or a list of splits", _is_cv)
 
 CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
@@ -194,5 +200,6 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "random_state": (SEED,),
     "callbacks": (CALLBACKS,),
     "verbose": (VERBOSITY,),
+    "executor": (EXECUTOR,),
     "cv": (FOLDS,),
 }

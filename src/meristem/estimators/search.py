@@ -40,8 +40,8 @@ from meristem.show.time_left import AGAIN, ROOM, trainings
 from meristem.targets import Classes
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
-from meristem.train.loop import cores, replay, replay_on_all_rows
 from meristem.train.objectives import Objective
+from meristem.train.replay import cores, replay, replay_on_all_rows
 from meristem.train.run import Run, of_state
 from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared

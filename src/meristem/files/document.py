@@ -23,7 +23,7 @@ import math
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from io import BufferedReader
+from io import BufferedIOBase, BytesIO
 from typing import Any, NamedTuple
 
 import jax
@@ -129,25 +129,37 @@ def read(path: PATHS, written: tuple[bytes, Mapping[str, np.ndarray]] | None = N
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise Misread("is no plain file; give the file itself.")
-            content, places = _read_header(file, status.st_size)
-            digest = content.pop("digest")
-            if written is not None:
-                data, arrays = written[0], {name: written[1][name] for name in sorted(places)}
-                file.seek(0)
-                if any(file.read(BLOCK) != data[start : start + BLOCK] for start in range(0, len(data) + 1, BLOCK)):
-                    raise Misread("was not written as it is: the disk holds something else; choose another place.")
-            else:
-                arrays = _read_arrays(file, places)
-                if digest != _digest(content, arrays):
-                    raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
+            return _read(file, status.st_size, written)
     except (Misread, OSError, *FORGED) as error:
         unreadable = f"cannot be read ({error.strerror})." if isinstance(error, OSError) else DAMAGED
         problem = error if isinstance(error, Misread) else PROBLEMS.get(type(error), unreadable)
         raise ValueError(f"{short_name(path)} {problem}") from error
+
+
+def unpacked(data: bytes) -> Document:
+    """Return the document that `packed` made these bytes of; ValueError where they are damaged."""
+    try:
+        return _read(BytesIO(data), len(data))
+    except (Misread, *FORGED) as error:
+        raise ValueError(f"The message {error if isinstance(error, Misread) else DAMAGED}") from error
+
+
+def _read(file: BufferedIOBase, length: int, written: tuple[bytes, Mapping[str, np.ndarray]] | None = None) -> Document:
+    content, places = _read_header(file, length)
+    digest = content.pop("digest")
+    if written is not None:
+        data, arrays = written[0], {name: written[1][name] for name in sorted(places)}
+        file.seek(0)
+        if any(file.read(BLOCK) != data[start : start + BLOCK] for start in range(0, len(data) + 1, BLOCK)):
+            raise Misread("was not written as it is: the disk holds something else; choose another place.")
+    else:
+        arrays = _read_arrays(file, places)
+        if digest != _digest(content, arrays):
+            raise Misread(f"is damaged: its content does not match its digest; {RESAVE}")
     return Document(content["kind"], content["header"], arrays, content["versions"])
 
 
-def _read_header(file: BufferedReader, length: int) -> tuple[dict[str, Any], dict[str, tuple[np.dtype, list[int]]]]:
+def _read_header(file: BufferedIOBase, length: int) -> tuple[dict[str, Any], dict[str, tuple[np.dtype, list[int]]]]:
     """Return the entry "meristem", if this version can read it, and the arrays' types and shapes in the file's order."""
     start = file.read(9)
     if start[8:9] not in (b"", b"{"):
@@ -189,7 +201,7 @@ def _read_header(file: BufferedReader, length: int) -> tuple[dict[str, Any], dic
     return content, places
 
 
-def _read_arrays(file: BufferedReader, places: dict[str, tuple[np.dtype, list[int]]]) -> dict[str, np.ndarray]:
+def _read_arrays(file: BufferedIOBase, places: dict[str, tuple[np.dtype, list[int]]]) -> dict[str, np.ndarray]:
     """Return the arrays sorted by name, each in memory of its own, aligned for JAX."""
     arrays = {}
     for name, (dtype, shape) in places.items():

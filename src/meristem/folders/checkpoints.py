@@ -45,11 +45,10 @@ class Checkpoints(Saver):
         super().__init__(self._write, seconds)
         self.folder = folder
         self._report = functools.cache(say)  # the same line once
-        self._digests: dict[int, tuple[Any, bytes]] = {}  # of data, by id; the data are held, so that no other gets their id
 
     def keeping(self, label: str = "run") -> AbstractContextManager[None]:
         """Save the trainings inside under this label, and resume them."""
-        return checkpoint_store(functools.partial(self._restore, label))
+        return checkpoint_store(FolderStore(self, label))
 
     def drop(self, label: str | None = None) -> None:
         """Delete the checkpoints of this label, or all."""
@@ -63,28 +62,15 @@ class Checkpoints(Saver):
         labels = dict.fromkeys(label for label, _ in sorted(last))
         return {name: sorted(epoch for (label, _), epoch in last.items() if label == name) for name in labels}
 
-    def _restore(self, label: str, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
-        """Return the newest checkpoint that can be read, or the run itself, and what records its epochs."""
-        begin = time.monotonic()
-        key = self._key(run, prepared.data, goal)
-        self.spend(time.monotonic() - begin)
+    def newest(self, label: str, key: str) -> Run | None:
+        """Return the newest checkpoint that can be read."""
         for _, path in reversed(self._files(label, key)):
             try:
-                run = load(path)
-                break
+                run: Run = load(path)
+                return run
             except ValueError as error:
                 self._report(f"{error} The one before it is used.")
-        return run, lambda later: self.offer((label, key), lambda: later)
-
-    def _key(self, run: Run, data: Any, goal: tuple[Any, ...]) -> str:
-        header, arrays = pack_run(run)
-        settings = [header["recipe"], structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
-        text = json.dumps([settings, sorted(arrays), repr(goal)], sort_keys=True)
-        if id(data) not in self._digests:
-            parts = [array for part in data for array in (part.arrays if isinstance(part, Scattered) else [part])]
-            self._digests[id(data)] = data, digest_of(parts)
-        digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digests[id(data)][1]]
-        return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
+        return None
 
     def _write(self, name: tuple[str, str], run: Run) -> None:
         label, key = name
@@ -102,6 +88,61 @@ class Checkpoints(Saver):
         matches = [match for name in os.listdir(self.folder) if (match := FILE.fullmatch(name))]
         selected = [m for m in matches if label in (None, m["label"]) and key in (None, m["key"])]
         return [(match, self.folder / match[0]) for match in sorted(selected, key=lambda match: int(match["epoch"]))]
+
+
+class KeyedStore:
+    """A checkpoint store (train/saving.py) that finds a training by the digest of its start, its data and its goal.
+
+    This class stores nothing.
+    """
+
+    def __init__(self) -> None:
+        self._digests: dict[int, tuple[Any, bytes]] = {}  # of data, by id; the data are held, so that no other gets their id
+
+    def newest(self, key: str) -> Run | None:
+        """Return the newest checkpoint of a training; None if there is none."""
+        return None
+
+    def offer(self, key: str, make: Callable[[], Run]) -> None:
+        """Take a newer run of a training, which is made when it is saved."""
+
+    def spend(self, seconds: float) -> None:
+        """Count seconds as spent on saving."""
+
+    def __call__(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
+        """Return the newest checkpoint, or the run itself, and what records its epochs."""
+        begin = time.monotonic()
+        key = self.key_of(run, prepared.data, goal)
+        self.spend(time.monotonic() - begin)
+        newest = self.newest(key)
+        return run if newest is None else newest, lambda later: self.offer(key, lambda: later)
+
+    def key_of(self, run: Run, data: Any, goal: tuple[Any, ...]) -> str:
+        header, arrays = pack_run(run)
+        settings = [header["recipe"], structure_of(run.last), run.least_capacity, run.max_capacity, run.capacities]
+        text = json.dumps([settings, sorted(arrays), repr(goal)], sort_keys=True)
+        if id(data) not in self._digests:
+            parts = [array for part in data for array in (part.arrays if isinstance(part, Scattered) else [part])]
+            self._digests[id(data)] = data, digest_of(parts)
+        digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digests[id(data)][1]]
+        return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
+
+
+class FolderStore(KeyedStore):
+    """The trainings of one label in the checkpoints of a folder."""
+
+    def __init__(self, checkpoints: Checkpoints, label: str):
+        super().__init__()
+        self.checkpoints, self.label = checkpoints, label
+
+    def newest(self, key: str) -> Run | None:
+        return self.checkpoints.newest(self.label, key)
+
+    def offer(self, key: str, make: Callable[[], Run]) -> None:
+        self.checkpoints.offer((self.label, key), make)
+
+    def spend(self, seconds: float) -> None:
+        self.checkpoints.spend(seconds)
 
 
 def digest_of(data: Iterable[Any]) -> bytes:

@@ -2,7 +2,8 @@
 
 With a rule of which members stay, settings are compared at some epochs (rungs) by their least held-out loss, fold by fold, and
 the others stop for good: `better_half` keeps half of them, `promising` also those that are within the standard error of the
-difference to the best. train/loop.py trains the members.
+difference to the best. Whoever `trainer_of` (train/loop.py) names trains the members of
+a rung: this process or the workers of an executor.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from meristem.cache import clear_full_caches
 from meristem.paths.result import standard_error
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.epoch import steps_per_epoch
-from meristem.train.loop import NO_WATCHER, shares_programs, train_alone, train_packed
+from meristem.train.loop import NO_WATCHER, trainer_of
 from meristem.train.run import Run
 from meristem.train.training_data import Prepared
 
@@ -35,8 +36,7 @@ def trained(
 ) -> list[Run]:
     """Return the runs at their end; `settings` numbers the setting of each, and with `all_begin` each has a first epoch."""
     clear_full_caches()
-    train = train_packed if shares_programs(together) else train_alone
-    members = dict(enumerate(runs))
+    train, members = trainer_of(together), dict(enumerate(runs))
     remains = np.ones(len(runs), bool)  # whether each is still in the search; its training may have ended
     rungs = []
     if stays is not None:

@@ -29,6 +29,7 @@ from meristem.train.callbacks import Watcher, WatcherGroup, watcher_of
 from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.loop import MAX_EPOCHS
 from meristem.train.objectives import Objective
+from meristem.train.placement import on_workers
 from meristem.train.run import MAX_CAPACITY, Run, begin
 from meristem.train.training_data import prepare
 
@@ -54,6 +55,7 @@ def path(
     scoring: Any = None,
     watch: Any = None,
     verbose: bool = False,
+    executor: Any = None,
 ) -> Path:
     """Train every setting in every fold from every seed, and return the results.
 
@@ -70,6 +72,7 @@ def path(
                     an estimator a name or function as in scikit-learn; more is better
     watch           as in `fit`, with the number of the member
     verbose         whether to show progress with the time left on standard error
+    executor        what trains members on other processes or machines, as in `fit`
 
     >>> from meristem.data.spirals import two_spirals
     >>> network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
@@ -88,7 +91,8 @@ def path(
             raise ValueError("recipe and key are for a network; set the parameters and random_state of the estimator instead.")
         lists = {"penalties": penalties, "l2s": l2s, "dropouts": dropouts, "rates": learning_rates}
         options = {"seeds": seeds, "together": together, "scoring": scoring}
-        return search(data, lists, cv=cv, halving=halving, watch=watch, verbose=verbose, **options)
+        with on_workers(executor):
+            return search(data, lists, cv=cv, halving=halving, watch=watch, verbose=verbose, **options)
     if learning_rates is None or key is None or any(isinstance(values, str) for values in (penalties, l2s, dropouts)):
         raise ValueError("For a network give penalties=[…] and learning_rates=[…] as numbers, and key=jax.random.key(0).")
     check_size("seeds", seeds)
@@ -114,7 +118,8 @@ def path(
     epochs, own_watcher = len(members) * max_epochs / USUAL_SHARE, watcher_of("watch", watch)
     with watching("path", "all members", epochs, recipe.task, [own_watcher], verbose=verbose) as (watcher, _):
         watcher.begin(by_number(members))
-        runs = trained(runs, ready, settings_of(members), watcher=watcher, **options)
+        with on_workers(executor):
+            runs = trained(runs, ready, settings_of(members), watcher=watcher, **options)
     seconds, scores = time.perf_counter() - begun, None
     if scoring is not None:
         own = ready.data

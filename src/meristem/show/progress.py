@@ -70,6 +70,9 @@ class GroupWatcher(Watcher):
         with self._progress.lock:
             self.forecast.room = units, size
 
+    def say(self, line: str) -> None:
+        self._progress.say(line)
+
     def leave(self, members: Sequence[int]) -> None:
         with self._progress.lock:
             self.forecast.leave(members)

@@ -209,7 +209,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         learned = learned if isinstance(blocks, tuple) else blocks.n_learned
         curve = metric.name if metric is not None and split.rule.column is None and estimator.budget is None else None
         estimator.fit_search(plan.search, blocks, curve=curve)
-    estimator.callbacks = None  # no file holds them
+    estimator.callbacks = estimator.executor = None  # no file holds them
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}
     model = TableModel(schema, estimator, target.name, target.task, facts)

@@ -7,7 +7,7 @@ import numpy as np
 
 from meristem.tables.encoding import features
 from meristem.tables.split import CLASS, TableSplit
-from meristem.train.loop import n_held_out
+from meristem.train.replay import n_held_out
 
 
 class RowBlocks(Sequence[tuple[np.ndarray, np.ndarray]]):

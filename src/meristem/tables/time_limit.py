@@ -111,7 +111,7 @@ def time_fold(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing
     n_held_out = max(1, len(few) // FOLDS)
     fold = (np.arange(n_held_out, len(few)), np.arange(n_held_out))
     options = {"penalties": [1e-3], "l2s": [L2 / len(y)], "input_dropouts": [0.0], "halving": False, "max_epochs": 4}
-    options |= {"verbose": False, "cv": [fold], "callbacks": watcher}
+    options |= {"verbose": False, "cv": [fold], "callbacks": watcher, "executor": None}
     model = type(estimator)(**estimator.get_params() | options).fit(X[few], y[few])
     first, *others = np.diff(watcher.times).tolist()
     epoch, begun = min(others, default=first), time.monotonic()

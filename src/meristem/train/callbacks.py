@@ -38,6 +38,9 @@ class Watcher:
     def may_enlarge(self, units: float, size: float) -> None:
         """Called with the open units beyond which larger networks are trained, too, and how many times as large they are."""
 
+    def say(self, line: str) -> None:
+        """Called with a line for people: how members are divided among devices."""
+
     def part(self, name: str) -> "Watcher":
         """Return the watcher of a part of a fit that trains more than once ("train", "replay"); epochs count from 1."""
         return self
@@ -98,6 +101,9 @@ class WatcherGroup(Watcher):
 
     def may_enlarge(self, units: float, size: float) -> None:
         self._call("may_enlarge", units, size)
+
+    def say(self, line: str) -> None:
+        self._call("say", line)
 
     def part(self, name: str) -> "WatcherGroup":
         return WatcherGroup(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)

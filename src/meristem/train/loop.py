@@ -6,7 +6,8 @@ by member number. Promises:
 
 - `train_alone` gives the same bits as `train_until`. The first run of each program compiles it, before the others begin.
 - `train_packed` repacks the runs that can share a program (the same capacity; all with dropout or all without) when a quarter
-  of them has stopped.
+  of them has stopped. They train on all devices, in as few groups as fit into their memory (devices.py), which the watcher is
+  told; where the memory does not suffice after all, a group is halved, and continues with the next epoch.
 - A watcher that returns True stops its run; in one program, all runs when it does so for all of them. Once `watcher.over()` is
   True nothing is started, but for a first epoch of each run if `all_begin`. A thread that is then training or compiling is
   abandoned: its run stays as it was after the last epoch, and watchers are not called for it.
@@ -21,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,25 +31,25 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from meristem.cache import clear_full_caches
-from meristem.check import check_size
+from meristem.check import check_size, many
 from meristem.forks import check_fork
 from meristem.nn.network import Network
 from meristem.train.callbacks import WatcherGroup, watcher_of
+from meristem.train.devices import NO_MEMORY, are_one_group, gathered, groups_that_fit, on_all, spread
 from meristem.train.hyperparameters import L2, Knobs, Recipe
-from meristem.train.run import MAX_CAPACITY, Run, advance, at_stage, begin, of_state, settling, stacked, within_budget
+from meristem.train.placement import TRAINER, Trainer, on_workers
+from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked, within_budget
 from meristem.train.saving import SECONDS, STORE, Saver
-from meristem.train.train_state import TrainState
 from meristem.train.training_data import Prepared, prepare
 
 MAX_EPOCHS = 2000
 SHORT = 8  # trainings of fewer epochs do not settle; in others a stage is moved to at most this part of the epochs
 POLL = 0.1  # seconds between two calls of `watcher.over()`
 REPACK = 0.25  # the stopped share of a packed program at which it is repacked
-UNLIMITED = 10**9  # epochs
-TEMPERATURE_ROWS = 2000  # at most, of a block
 NO_WATCHER = WatcherGroup([])
 Runs = Mapping[int, Run]  # by member number
 Epochs = int | None
+AfterEpoch = Callable[[Callable[[], dict[int, Run]]], None]
 
 
 class DivergedError(ArithmeticError):
@@ -84,6 +85,7 @@ def fit(
     watch: Any = None,
     save: Callable[[Run], Any] | None = None,
     save_seconds: float = SECONDS,
+    executor: Any = None,
 ) -> Run:
     """Train until every member has stopped, or `max_epochs` is reached.
 
@@ -101,6 +103,8 @@ def fit(
     watch           a function of an epoch's info, or of (member, info), that may return True to stop; a `Watcher`; or several
     save            called with the run every `save_seconds`, in a thread of its own, for at most 5 % of the time, and at the
                     end, also after an exception: `partial(meristem.save, path)`
+    executor        what trains the members of a population on other processes or machines: "processes", "ray", or an object
+                    with `submit`; watchers then hear of epochs shortly after they ended (docs/scale.md)
 
     A network whose loss turns non-finite raises `DivergedError`; a member of a population ends with its last good model, and
     the others continue.
@@ -129,16 +133,17 @@ def fit(
     watcher = watcher_of("watch", watch)
     saver = Saver(lambda name, run: save(run) if save else None, save_seconds)
 
-    def offer(run: Run | dict[int, Run]) -> None:
+    def offer(run: Run | Callable[[], dict[int, Run]]) -> None:
         if save is not None:
-            saver.offer("run", lambda: run if isinstance(run, Run) else stacked([*run.values()]))
+            saver.offer("run", lambda: run if isinstance(run, Run) else stacked([*run().values()]))
 
     try:
-        if run.members and not shares_programs(together):
-            members = dict(enumerate(run.each()))
-            run = stacked([*train_alone(members, prepared, max_epochs, watcher, after_epoch=offer).values()])
-        else:
-            run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
+        with on_workers(executor):
+            if run.members and (TRAINER.get() or not shares_programs(together) or not are_one_group(run, prepared)):
+                members, train = dict(enumerate(run.each())), trainer_of(together)
+                run = stacked([*train(members, prepared, max_epochs, watcher, after_epoch=offer).values()])
+            else:
+                run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
         run = within_budget(run, prepared)
     except BaseException:
         with suppress(Exception):  # the first exception is the one to raise
@@ -157,9 +162,19 @@ def shares_programs(together: bool | None) -> bool:
     return jax.default_backend() != "cpu" if together is None else together
 
 
+def trainer_of(together: bool | None) -> Trainer:
+    """Return what trains members: workers inside `on_workers`, else one program or threads of this process."""
+    remote = TRAINER.get()
+    if remote is not None:
+        return partial(remote, together=together)
+    return train_packed if shares_programs(together) else train_alone
+
+
 def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many cores this process may use; fewer where $NPROC says so, which XLA heeds, too."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("NPROC", "")
+    return min(available, max(1, int(limit))) if limit.isdecimal() else available
 
 
 def train_until(
@@ -209,9 +224,9 @@ def train_alone(
     *,
     pause_at: Epochs = None,
     all_begin: bool = True,
-    after_epoch: Callable[[dict[int, Run]], None] = lambda runs: None,
+    after_epoch: AfterEpoch = lambda runs: None,
 ) -> dict[int, Run]:
-    """Train each run separately; `after_epoch` gets all runs after an epoch of any of them, one call at a time."""
+    """Train each run separately; `after_epoch` gets a function to all runs after an epoch of any, one call at a time."""
     latest, lock = dict(runs), threading.Lock()
     abandoned = threading.Event()  # set under the lock: what threads compute afterwards is dropped
 
@@ -224,7 +239,7 @@ def train_alone(
                 if abandoned.is_set():
                     raise CancelledError
                 latest[m] = run
-                after_epoch(dict(latest))
+                after_epoch(dict(latest).copy)
 
         own = WatcherGroup([watcher] if watcher.watchers else [], [m], abandoned.is_set)
         update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
@@ -249,22 +264,53 @@ def train_alone(
 
 
 def train_packed(
-    runs: Runs, prepared: Prepared, max_epochs: int, watcher: WatcherGroup, *, pause_at: Epochs = None, all_begin: bool = True
+    runs: Runs,
+    prepared: Prepared,
+    max_epochs: int,
+    watcher: WatcherGroup,
+    *,
+    pause_at: Epochs = None,
+    all_begin: bool = True,
+    after_epoch: AfterEpoch = lambda runs: None,
 ) -> dict[int, Run]:
-    """Train the runs that can share a program together, one program after another."""
-    latest, until = dict(runs), max_epochs if pause_at is None else pause_at
-    for group in _by_program(latest):
-        while group := [m for m in group if not latest[m].stopped]:
-            epochs = latest[group[0]].epochs
-            if epochs >= until or (watcher.over() and (epochs or not all_begin)):
-                break
-            n_stop = max(1, round(REPACK * len(group)))
-            packed, own = stacked([latest[m] for m in group]), WatcherGroup([watcher] if watcher.watchers else [], group)
-            packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop)
-            latest |= zip(group, packed.each(), strict=True)
+    """Train the runs that can share a program together, one program after another; `after_epoch` as in `train_alone`."""
+    latest, until, prepared = dict(runs), max_epochs if pause_at is None else pause_at, on_all(prepared)
+    groups = groups_that_fit(_by_program(latest), latest, prepared, watcher)
+    while groups:
+        group = [m for m in groups[0] if not latest[m].stopped]
+        epochs = latest[group[0]].epochs if group else until
+        if epochs >= until or (watcher.over() and (epochs or not all_begin)):
+            groups.pop(0)
+            continue
+        own, newest = WatcherGroup([watcher] if watcher.watchers else [], group), list[Run]()
+        try:
+            packed = spread([latest[m] for m in group])
+            n_stop = max(1, round(REPACK * len(group))) + packed.members[0] - len(group)
+            update = partial(_note, after_epoch, latest, group, newest)
+            packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop, after_epoch=update)
+        except (jax.errors.JaxRuntimeError, ValueError) as error:  # JAX raises either
+            if NO_MEMORY not in str(error) or len(group) == 1:
+                raise
+            latest |= _by_member(group, newest[0]) if newest else {}
+            packed = latest[group[0]]  # its memory is free then
+            half = -(-len(group) // 2)
+            groups[:1] = [group[:half], group[half:]]
+            watcher.say(f"{many(len(group), 'network')} need more memory than there is: half of them at a time")
+        else:
             if packed.stopped.sum() < n_stop:  # it paused, or the watcher has stopped all members
-                break
+                groups.pop(0)
+            latest |= _by_member(group, packed)
     return latest
+
+
+def _note(after_epoch: AfterEpoch, latest: dict[int, Run], group: list[int], newest: list[Run], run: Run) -> None:
+    """Hold the newest run of a group, and call `after_epoch`."""
+    newest[:], others = [run], dict(latest)
+    after_epoch(lambda: others | _by_member(group, run))
+
+
+def _by_member(group: list[int], packed: Run) -> dict[int, Run]:
+    return dict(zip(group, gathered(packed).each(), strict=False))  # copies come last
 
 
 def _by_program(runs: Runs) -> list[list[int]]:
@@ -273,55 +319,6 @@ def _by_program(runs: Runs) -> list[list[int]]:
     for m, run in runs.items():
         groups[run.knobs.dropout is None, run.last.capacity].append(m)
     return list(groups.values())
-
-
-def stage_ends(runs: Sequence[Run]) -> np.ndarray:
-    """Return the epochs after which each stage ended, or the best model was reached; the median over runs, [stages]."""
-    stages = range(len(runs[0].recipe.scales))
-    ends = [[int((run.history["stage"] <= stage).sum()) for stage in stages] for run in runs]
-    best = np.array([int(run.best_epoch) for run in runs])
-    return np.ceil(np.median(np.minimum(ends, best[:, None]), 0)).astype(int)
-
-
-def replay(run: Run, blocks: Sequence[Prepared], ends: Sequence[int] | np.ndarray, watcher: WatcherGroup = NO_WATCHER) -> Run:
-    """Train a run whose stages end after these epochs, each on the next block of rows; its best model is its last."""
-    run = replace(run, knobs=run.knobs._replace(patience=np.full(run.members, UNLIMITED, np.float32)))
-    several = blocks if len(blocks) > 1 else ()
-    for stage, end in enumerate(ends):
-        if end > run.epochs.max():
-            run = train_until(at_stage(run, stage), blocks[0], UNLIMITED, watcher, pause_at=int(end), blocks=several)
-            if run.epochs.max() < end:  # a watcher stopped it, or it diverged
-                break
-    return within_budget(replace(run, best=run.last, best_epoch=run.epochs), blocks[0])
-
-
-def n_held_out(n: int) -> int:
-    """Return how many of n rows are held out for a temperature: one number, of which 2,000 rows tell enough."""
-    return min(TEMPERATURE_ROWS, n // 10)
-
-
-def replay_on_all_rows(
-    runs: Sequence[Run],
-    state: TrainState,
-    blocks: Sequence[Prepared],
-    n: int,
-    budget: Any = None,
-    watcher: WatcherGroup = NO_WATCHER,
-) -> Run:
-    """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by.
-
-    Of several blocks of n rows, such as those of a table of which the runs had a sample, each epoch takes the next: training
-    then takes twice as long, and l2, which belongs to the number of rows, is lower. The network then overfits less than
-    those of the runs, so the last rows of each block are held out for a temperature of its own.
-    """
-    first, row = runs[0], np.arange(len(blocks[0].data.x))
-    n_learned = n - n_held_out(n) if len(blocks) > 1 and first.recipe.calibrate else n
-    learned, held_out = (row < n_learned).astype(np.float32), ((row >= n_learned) & (row < n)).astype(np.float32)
-    weights = jax.device_put((learned, held_out if held_out.any() else learned))
-    l2 = first.knobs.l2 if len(blocks) == 1 else np.asarray(first.knobs.l2) / len(blocks)
-    knobs = first.knobs._replace(weight=weights[0], dev_weight=weights[1], budget=budget, l2=l2)
-    run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
-    return replay(run, blocks, stage_ends(runs) * min(2, len(blocks)), watcher)
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Key[Array, " seeds"]:

@@ -1,7 +1,8 @@
 """The compiled programs of training, and how the host runs an epoch with them.
 
 Programs are compiled once per shape and recipe, at module level, so that a second fit compiles nothing. For a population, whose
-first argument has members, a program is `vmap`ped over them; the data are shared.
+first argument has members, a program is `vmap`ped over them; the data are shared. Where the members are divided among devices
+(devices.py), each device runs the program with its own.
 
 An epoch is one program; a long one runs in parts, with a call of `pulse` after each. Data that do not fit the device stay on
 the host, which shuffles them and sends a block of rows at a time while the device computes on the block before; weights within
@@ -20,6 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, PyTree, UInt8
 
 from meristem.complexity import body_sizes
@@ -36,6 +38,7 @@ from meristem.train.training_data import Data, Prepared, product
 
 FAST_OPTIONS = {"xla_backend_optimization_level": 1}
 STEPS_AT_ONCE = 640  # an epoch of more steps runs in parts, so that progress can be shown
+AXIS = "members"  # of a mesh of devices
 Pulse = Callable[[float], None] | None  # called with the completed share of the epoch's steps
 
 
@@ -57,8 +60,10 @@ def pack(tree: PyTree) -> Packed:
     return Packed(jnp.concatenate([as_bytes(array) for array in leaves]), structure, layout)
 
 
-def unpack(packed: Packed) -> PyTree:
-    """Return the tree with NumPy arrays, when they are computed."""
+def unpack(packed: PyTree) -> PyTree:
+    """Return the tree with NumPy arrays, when they are computed; what was not packed is fetched array by array."""
+    if not isinstance(packed, Packed):
+        return jax.tree.map(np.asarray, packed)
     record = np.asarray(packed.data).view(packed.layout)[0]
     return jax.tree.unflatten(packed.structure, [np.array(leaf) for leaf in record])
 
@@ -80,18 +85,25 @@ def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
 def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., Any]:
     """Return a program that packs an info; `axes` are those of the arguments in a population, static ones are keywords."""
 
-    def program(*args: Any, **static: Any) -> Any:
+    def program(*args: Any, mesh: Mesh | None = None, **static: Any) -> Any:
         call = partial(function, **static)
-        result = (over_members(call, axes, args[0]) if args[0].members else call)(*args)
+        many = over_members(call, axes, args[0]) if args[0].members else call
+        if mesh is not None:
+            inputs = tuple(PartitionSpec() if axis is None else PartitionSpec(AXIS) for axis in axes)
+            shared: dict[str, Any] = {"mesh": mesh, "in_specs": inputs, "out_specs": PartitionSpec(AXIS), "check_vma": False}
+            return jax.shard_map(many, **shared)(*args)
+        result = many(*args)
         has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
         return (result[0], pack(result[1])) if has_info else result
 
     def call(*args: Any, recipe: Recipe, **static: Any) -> Any:
         compiled = fast if recipe.compile_fast and jax.default_backend() == "cpu" else optimized
-        return compiled(*args, recipe=recipe, **static)
+        mesh = getattr(jax.tree.leaves(args[0])[0].sharding, "mesh", None)
+        divided = {"mesh": mesh} if isinstance(mesh, Mesh) and mesh.axis_names == (AXIS,) else {}
+        return compiled(*args, recipe=recipe, **static, **divided)
 
     program.__name__ = program.__qualname__ = function.__name__
-    compiler = partial(jax.jit, program, static_argnames=("recipe", "parts"))
+    compiler = partial(jax.jit, program, static_argnames=("recipe", "parts", "mesh"))
     fast, optimized = compiler(compiler_options=FAST_OPTIONS), compiler()
     return call
 

@@ -1,0 +1,142 @@
+"""What workers cost: a thousand tasks of made-up lengths with failures and stragglers; memory; two workers and two threads.
+
+    python benchmarks/scale.py simulated [--tasks 1000 --workers 16]      threads as workers; a tenth of the tasks fail once
+    python benchmarks/scale.py memory [--members 1000 --epochs 5]         two-spirals as 50 tasks; peaks of driver and workers
+    python benchmarks/scale.py overhead [--executor processes|ray]        two processes of one core against one with two threads
+
+`simulated` has real messages of real runs, but trains nothing: it shows what the driver does; workers are threads.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import resource
+import time
+from concurrent.futures import Future, ProcessPoolExecutor
+from threading import Thread
+from typing import Any
+
+import jax
+import numpy as np
+
+import meristem
+from meristem.data.spirals import two_spirals
+from meristem.nn import Network
+from meristem.train.loop import seed_keys
+from meristem.train.placement import on_workers
+from meristem.workers.connection import Client
+from meristem.workers.executors import connected
+
+
+def population(members: int, epochs: int, **options: Any) -> meristem.Run:
+    create = jax.vmap(lambda key: Network.create("tunnel", 2, 1, width=10, depth=10, key=key))
+    knobs = {"learning_rate": 3e-3, "penalty": np.geomspace(1e-4, 1e-2, members), "key": seed_keys(range(members), 1)}
+    recipe = meristem.Recipe(batch_size=32, compile_fast=True)
+    networks = create(seed_keys(range(members), 0))
+    return meristem.fit(networks, two_spirals("difficult"), **knobs, recipe=recipe, max_epochs=epochs, **options)
+
+
+class Simulated:
+    """Workers that sleep in place of training, and return what they took."""
+
+    def __init__(self, workers: int, tasks: int, mean: float):
+        self._max_workers, self._chance, self._mean = -(-tasks // 16), random.Random(0), mean
+        self.failures = self.slept = 0
+        self._failed: set[int] = set()
+        self._queue: list[Any] = []
+        self._threads = [Thread(target=self._run, daemon=True) for _ in range(workers)]
+
+    def submit(self, function: Any, address: Any, key: bytes, task: int, classes: Any) -> Future[None]:
+        self._queue.append((address, key, task, future := Future[None]()))
+        for thread in self._threads:
+            if not thread.is_alive() and thread.ident is None:
+                thread.start()
+        return future
+
+    def _run(self) -> None:
+        client, idle = None, 0
+        while idle < 200:
+            try:
+                address, key, task, future = self._queue.pop(0)
+            except IndexError:
+                idle += 1
+                time.sleep(0.01)
+                continue
+            idle, client = 0, client or Client(address, key)
+            order = client.ask("take", {"task": task})
+            seconds = self._mean * self._chance.expovariate(1.0) * (10 if self._chance.random() < 0.01 else 1)
+            self.slept += seconds
+            time.sleep(seconds)
+            if self._chance.random() < 0.1 and task not in self._failed:
+                self._failed.add(task)
+                self.failures += 1
+                client._connection.close()  # as a process that died
+                client = None
+                continue
+            if order.kind == "task":
+                client.ask("done", {"task": task, "runs": order.header["runs"]}, order.arrays)
+                future.set_result(None)
+
+
+def peak(who: int) -> float:
+    return resource.getrusage(who).ru_maxrss / 1024
+
+
+def simulated(tasks: int, workers: int) -> dict[str, Any]:
+    mean, executor = 0.5, Simulated(workers, tasks, 0.5)
+    begin, cpu = time.monotonic(), time.process_time()
+    run = population(tasks, 1, executor=executor)
+    wall = time.monotonic() - begin
+    own = {"tasks": tasks, "workers": workers, "mean_seconds": mean, "failures": executor.failures, "wall_seconds": wall}
+    ideal = executor.slept / workers
+    assert run.members == (tasks,)
+    return own | {"ideal_seconds": ideal, "driver_cpu_ms_per_task": 1000 * (time.process_time() - cpu) / tasks}
+
+
+def memory(members: int, epochs: int) -> dict[str, Any]:
+    before = peak(resource.RUSAGE_SELF)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, context) as pool, connected(pool) as trainer:
+        trainer._members_per_task = lambda count, together: -(-count // 50)  # type: ignore[method-assign]
+        run = population(members, epochs)
+    sizes = {"driver_before": before, "driver": peak(resource.RUSAGE_SELF), "worker": peak(resource.RUSAGE_CHILDREN)}
+    return {"members": run.members[0], "tasks": 50, "epochs": epochs, "peak_mebibytes": sizes}
+
+
+def overhead(executor: str) -> dict[str, Any]:
+    seconds: dict[str, list[float]] = {"threads": [], executor: []}
+    with on_workers(executor):
+        population(4, 2)  # starts workers, and compiles
+        for _ in range(3):
+            begin = time.monotonic()
+            population(8, 150)
+            seconds[executor].append(time.monotonic() - begin)
+    population(4, 2)
+    for _ in range(3):
+        begin = time.monotonic()
+        population(8, 150)
+        seconds["threads"].append(time.monotonic() - begin)
+    return {"seconds": seconds, "ratio": float(np.median(seconds[executor]) / np.median(seconds["threads"]))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["simulated", "memory", "overhead"])
+    parser.add_argument("--tasks", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=16)
+    parser.add_argument("--members", type=int, default=1000)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--executor", default="processes")
+    args = parser.parse_args()
+    results = {
+        "simulated": lambda: simulated(args.tasks, args.workers),
+        "memory": lambda: memory(args.members, args.epochs),
+        "overhead": lambda: overhead(args.executor),
+    }[args.what]()
+    print(json.dumps({"what": args.what, "load": os.getloadavg()[0], **results}))
+
+
+if __name__ == "__main__":
+    main()
