@@ -74,7 +74,7 @@ def _binaries(open_file: Callable[[str], Any], place: Path) -> tuple[Part, Part]
             batches.append(np.frombuffer(content, np.uint8).reshape(-1, ROW))
         rows = np.concatenate(batches)
         planes = rows[:, 1:].reshape(-1, 3, SIDE, SIDE)
-        return _checked(np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), rows[:, 0].copy(), place)
+        return _check_part(np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), rows[:, 0].copy(), place)
 
     return part(TRAIN), part(TEST)
 
@@ -97,7 +97,7 @@ def _pictures(place: Path, ending: str) -> tuple[Part, Part]:
         return tiles.transpose(0, 2, 1, 3, 4).reshape(-1, SIDE, SIDE, 3)
 
     parts = zip((TRAIN, TEST), labels, strict=True)
-    train, test = (_checked(np.concatenate([images(name) for name in names]), y, place) for names, y in parts)
+    train, test = (_check_part(np.concatenate([images(name) for name in names]), y, place) for names, y in parts)
     return train, test
 
 
@@ -108,7 +108,7 @@ def _labels_of_json(path: Path) -> np.ndarray:
         raise ValueError(f"{path} is truncated or no JSON list of labels; get it again.") from error
 
 
-def _checked(x: UInt8[np.ndarray, "n 32 32 3"], y: np.ndarray, place: Path) -> Part:
+def _check_part(x: UInt8[np.ndarray, "n 32 32 3"], y: np.ndarray, place: Path) -> Part:
     if y.shape != (len(x),) or y.dtype.kind not in "iu" or not ((y >= 0) & (y < len(CLASSES))).all():
         raise ValueError(f"{place} holds {len(x)} images, and not a label from 0 to 9 for each of them; get it again.")
     return Part(x, y.astype(np.uint8))
