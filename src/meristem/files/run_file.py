@@ -39,8 +39,9 @@ SETTINGS = [field.name for field in dataclasses.fields(Recipe) if field.name not
 RECIPE = {
     "objective": {"name": TEXT, "parameters": OBJECT},
     "optimizer": (None, one_of([OWN])),
-    **{f"{name}?": [ANY] if name == "scales" else SETTING for name in SETTINGS},
+    **{f"{name}?": [ANY] if name in LISTS else SETTING for name in SETTINGS},
 }
+LISTS = ("scales", "augment")
 STATE = {"network": OBJECT, "key": one_of(["threefry2x32", "rbg", "unsafe_rbg"])}
 RUN = {
     **{"state": STATE, "best": OBJECT, "recipe": RECIPE},
