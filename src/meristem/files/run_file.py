@@ -33,7 +33,7 @@ from meristem.train.objectives import OBJECTIVES, Objective
 from meristem.train.run import History, Run
 from meristem.train.train_state import FIELDS, TrainState, start
 
-OWN = "own"
+OWN, LISTS = "own", ("scales", "augment")
 SETTING = Rule("a setting below 2**31", lambda value: not isinstance(value, int) or abs(value) < 2**31)
 SETTINGS = [field.name for field in dataclasses.fields(Recipe) if field.name not in ("objective", "optimizer")]
 RECIPE = {
@@ -41,7 +41,6 @@ RECIPE = {
     "optimizer": (None, one_of([OWN])),
     **{f"{name}?": [ANY] if name in LISTS else SETTING for name in SETTINGS},
 }
-LISTS = ("scales", "augment")
 STATE = {"network": OBJECT, "key": one_of(["threefry2x32", "rbg", "unsafe_rbg"])}
 RUN = {
     **{"state": STATE, "best": OBJECT, "recipe": RECIPE},

@@ -69,12 +69,12 @@ class Recipe:
     compile_fast    whether a CPU's programs are compiled without the compiler's last optimizations: in four fifths of the time,
                     to steps that are as fast, with sums that differ in the last bits
     scales          the factors of the learning rate, one for each stage
-    schedule        "plateau", "cosine" or "one-cycle" (train/schedules.py): the last two end after the knobs' `epochs`, grow the
-                    network for two fifths of them and settle it in the last fifth, whatever `scales`, `patience` and `linger`
-    weight_decay    what each step takes from the weights besides, as a share, times the learning rate (AdamW); gates keep theirs
+    schedule        "plateau", "cosine" or "one-cycle" (train/schedules.py): the last two end after the knobs' `epochs`, let the
+                    network grow for two fifths of them and settle it in the last fifth, without `patience` and `linger`
+    weight_decay    the share that each step takes from all weights but gates, times the learning rate (AdamW)
     smoothing       the share of a target that goes to all classes alike (train/smoothing.py), in the steps, not in measures
     mixup           0, or the α of the shares in which the samples of a step are mixed (train/mixup.py)
-    augment         names of changes to the images of each step (train/augmentation.py), in their order: "flip", "crop", "cutout"
+    augment         names of changes to the images of each step (train/augmentation.py), in their order, as ("flip", "crop")
     average         None, or the decay per step, such as 0.999, of an average of the weights, which is measured and kept
     precision       what a step computes in: "float32", or "bfloat16" where the device is faster with it (train/precision.py)
     optimizer       None: Adam with an age and a rate per layer (`meristem.adam(depth_decay)`); or any optax chain. The rate of
@@ -216,10 +216,10 @@ def check_knobs(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
 def check_samples(knobs: Knobs, recipe: Recipe, network: Any) -> None:
     """Raise ValueError where the length of a schedule is missing, or where the samples are no images and should be."""
     if (knobs.epochs is None) != (recipe.schedule == PLATEAU):
-        advice = "leave them out, or choose a schedule" if knobs.epochs is not None else "give Knobs(…, epochs=60)"
-        raise ValueError(
-            f"schedule={recipe.schedule!r} has {'no' if recipe.schedule == PLATEAU else 'a number of'} epochs; {advice}."
+        advice = (
+            "needs its length: Knobs(…, epochs=60)" if knobs.epochs is None else "ends by itself; leave out the knob epochs"
         )
+        raise ValueError(f"schedule={recipe.schedule!r} {advice}.")
     check_images(recipe.augment, network.input_shape)
 
 

@@ -1,4 +1,4 @@
-"""The precision that a step computes in: weights, moments and prices stay as they are, what runs through the network may be shorter.
+"""The precision that a step computes in: weights and moments stay as they are, what runs through the network may be shorter.
 
 bfloat16 has the range of float32 and 8 bits of precision; where matrix units take it, as on a GPU, a step of a convolutional
 network takes about half the time. On a CPU it is slower. Gradients are those of the float32 weights; measures are in float32.
@@ -18,8 +18,8 @@ PRECISIONS = ["float32", "bfloat16"]
 def in_precision(precision: str, compute: Callable[..., PyTree], *arguments: PyTree) -> PyTree:
     """Return what a function computes of its arguments with floats of this precision, in that of the arguments.
 
-    >>> float(in_precision("bfloat16", lambda x: x, jnp.asarray(1.001))), float(in_precision("float32", lambda x: x, jnp.asarray(1.5)))
-    (1.0, 1.5)
+    >>> float(in_precision("bfloat16", lambda x: x, jnp.asarray(1.001)))
+    1.0
     """
     if precision == "float32":  # as they are, be they float64
         return compute(*arguments)

@@ -6,7 +6,7 @@ minimum:
 
     a ← a + share · (p − a)         share = max(1 / epochs of the stage so far, 0.15), after every epoch
 
-Where the recipe says `average`, the mean follows every step of the training, with share = max(10 / (9 + steps so far), 1 − average).
+Where the recipe has an `average`, the mean follows all steps, with share = max(10 / (9 + steps so far), 1 − average).
 All are values with a leading axis of members in a population.
 """
 
@@ -97,7 +97,7 @@ class TrainState(eqx.Module):
 
     network: Network
     opt_state: PyTree
-    average: Average | None  # where the recipe settles, or says `average`
+    average: Average | None  # where the recipe settles, or has an `average`
     key: PRNGKeyArray | Key[Array, "*members"]
     plateau: Plateau
     best: tuple[Float[Array, "*members"], Float[Array, "*members"]]  # the selection measure of the best epoch, and its loss
@@ -111,11 +111,11 @@ class TrainState(eqx.Module):
 
     def rate(self, knobs: Knobs, recipe: Recipe) -> Float[Array, ""]:
         """The learning rate of the next epoch; 0 when stopped."""
+        highest: Any = knobs.learning_rate
         if recipe.schedule == PLATEAU:
-            return knobs.learning_rate * self.plateau.scale(recipe.scales)
-        epochs = jnp.asarray(knobs.epochs)
-        factor = rate_factor(recipe.schedule, (self.epoch + 0.5) / epochs)
-        return jnp.asarray(knobs.learning_rate) * jnp.where(self.plateau.is_stopped(len(recipe.scales)), 0.0, factor)
+            return highest * self.plateau.scale(recipe.scales)
+        factor = rate_factor(recipe.schedule, (self.epoch + 0.5) / jnp.asarray(knobs.epochs))
+        return highest * jnp.where(self.plateau.is_stopped(len(recipe.scales)), 0.0, factor)
 
     @property
     def measured(self) -> Network:
