@@ -8,6 +8,7 @@ outside of nn reads the arrays of `embed` and `head`: other packages (files, tra
 """
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -24,10 +25,12 @@ from meristem.nn.axes import INPUT, OUTPUT, ArrayAxes, Axes, Axis, members_of, n
 from meristem.nn.axis_counts import half_norm, hard_size, soft_parameters, used
 from meristem.nn.body import Body, Part, described, read, with_price
 from meristem.nn.budding import Budding
+from meristem.nn.images import IMAGE_BODIES, image_parts
 from meristem.nn.linear import Linear
 from meristem.nn.stack import Highway, Plain, Residual, Tunnel
 from meristem.nn.stages import renamed
 
+WIDTH = 10
 MAX_WIDTH = 64  # of a trunk that learns its width
 BODIES = {"tunnel": Tunnel, "budding": Budding, "highway": Highway, "plain": Plain, "residual": Residual}
 
@@ -49,26 +52,49 @@ class Network(eqx.Module):
     def create(
         cls,
         body: str,
-        n_in: int,
-        n_out: int,
+        n_in: int | None = None,
+        n_out: int | None = None,
         *,
-        width: int | str = 10,
-        max_width: int = MAX_WIDTH,
+        input_shape: Sequence[int] | None = None,
+        width: Any = None,
+        max_width: Any = None,
         feature_gates: bool = False,
         key: Any,
         **options: Any,
     ) -> Self:
-        """A fresh network with a body by name.
+        """A fresh network with a body by name: on vectors of `n_in` numbers, or, a "conv-…", on images of `input_shape`.
 
         A width of "auto" is learned, up to `max_width`; with `feature_gates` inputs may close. `options` go to the body:
-        `activation`; `depth` of all but a budding body, which has `capacity` and `probe`; `gate_bias` of a highway.
+        `activation`; `depth` of all but a budding body, which has `capacity` and `probe`; `gate_bias` of a highway; those of
+        images are the arguments of `meristem.nn.images.image_parts`.
+
+        Images are [height, width] or [height, width, channels]. `width` and `max_width` then hold a number for each stage, at
+        twice the distance between positions of the stage before, and are learned by default.
+
+        >>> network = Network.create(
+        ...     "conv-branch", input_shape=(8, 8), n_out=10, max_width=(4, 8), depth=1, key=jax.random.key(0)
+        ... )
+        >>> network.input_shape, jax.vmap(network)(jnp.ones((5, 8, 8))).shape
+        ((8, 8), (5, 10))
         """
-        if body not in BODIES:
-            raise unknown("body", body, list(BODIES))
+        if body not in BODIES | IMAGE_BODIES:
+            raise unknown("body", body, [*BODIES, *IMAGE_BODIES])
+        if n_out is None:
+            raise ValueError(f"n_out=None must be the number of outputs: Network.create({body!r}, …, n_out=10).")
+        if isinstance(width, str) and width != "auto":
+            raise ValueError(f"width={width!r} must be a whole number, or 'auto'.")
+        if body in IMAGE_BODIES:
+            if n_in is not None or input_shape is None or feature_gates:
+                text = "takes no n_in and no feature_gates, but the shape of an image: input_shape=(32, 32, 3)"
+                raise ValueError(f"body={body!r} {text}.")
+            return cls(*image_parts(body, input_shape, n_out, width, max_width, key=as_key("key", key), **options))
+        if n_in is None or input_shape is not None:
+            raise ValueError(f"body={body!r} takes vectors: n_in=…, the number of their entries, in place of input_shape.")
         if isinstance(width, str):
-            if width != "auto":
-                raise ValueError(f"width={width!r} must be a whole number, or 'auto'.")
-            width, options = check_size("max_width", max_width), options | {"learn_width": True}
+            width, options = (
+                check_size("max_width", MAX_WIDTH if max_width is None else max_width),
+                options | {"learn_width": True},
+            )
         names = list(inspect.signature(BODIES[body]).parameters)
         for option in options:
             if option not in names or option == "width":
@@ -76,7 +102,7 @@ class Network(eqx.Module):
         if "depth" in names and "depth" not in options:
             raise ValueError(f"body={body!r} needs its number of layers: Network.create({body!r}, …, depth=10).")
         embed_key, body_key, head_key = jax.random.split(as_key("key", key), 3)
-        width = check_size("width", width)
+        width = check_size("width", WIDTH if width is None else width)
         return cls(
             Linear(n_in, width, use_bias=False, key=embed_key),
             BODIES[body](width, key=body_key, **options),

@@ -10,6 +10,7 @@ jax.py and numpy.py compute; onnx.py and torch.py record, and are given the modu
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import product
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 V = TypeVar("V")
@@ -37,6 +38,18 @@ class Ops(Protocol[V]):
 
     def conv(self, weight: Any, bias: Any, h: V, *, name: str = "conv") -> V:
         """W ∗ h, weight [out, in, *kernel], h [in, *positions], zeros beyond the edge; with a bias [out] or None."""
+
+    def depthwise(self, weight: Any, bias: Any, h: V, *, name: str = "depthwise") -> V:
+        """Each unit convolved with a kernel of its own, weight [units, *kernel], zeros beyond the edge; with a bias or None.
+
+        Its constants may be of another type than the values.
+        """
+
+    def pool(self, window: Sequence[int], h: V) -> V:
+        """Means over windows of so many positions, side by side; what is left at the end is cut off."""
+
+    def channels_first(self, positions: int, has_channels: bool, h: V) -> V:
+        """[*positions, channels] as [channels, *positions]; a sample without channels gets a single one."""
 
     def mean(self, positions: int, h: V) -> V:
         """The mean over the last `positions` dimensions of a sample."""
@@ -85,6 +98,28 @@ class InputOps(Ops[V], Protocol[V]):
         """In single precision, as networks compute."""
 
 
-def padding(weight: Any) -> list[tuple[int, int]]:
+def padding(kernel: Sequence[int]) -> list[tuple[int, int]]:
     """The zeros before and behind, for each dimension of a kernel, with which as many positions come out as go in."""
-    return [(n // 2, (n - 1) // 2) for n in weight.shape[2:]]
+    return [(n // 2, (n - 1) // 2) for n in kernel]
+
+
+def shifted_sum(weight: Any, wide: Any, first: int) -> Any:
+    """Σ over taps of a kernel: each unit's weight [units, *kernel] times its padded values, whose positions begin at `first`."""
+    kernel = weight.shape[1:]
+    sizes = [total - n + 1 for total, n in zip(wide.shape[first:], kernel, strict=False)]
+
+    def term(tap: tuple[int, ...]) -> Any:
+        part = wide[(slice(None),) * first + tuple(slice(k, k + n) for k, n in zip(tap, sizes, strict=True))]
+        return weight[(..., *tap)].reshape(-1, *[1] * (part.ndim - first)) * part
+
+    first_tap, *others = product(*map(range, kernel))
+    return sum(map(term, others), start=term(first_tap))
+
+
+def window_means(window: Sequence[int], values: Any, first: int) -> Any:
+    """The means of an array over windows side by side; its positions begin at `first`."""
+    last, counts = first + len(window), [n // size for n, size in zip(values.shape[first:], window, strict=False)]
+    covered = (slice(None),) * first + tuple(slice(0, n * size) for n, size in zip(counts, window, strict=True))
+    pairs = [length for pair in zip(counts, window, strict=True) for length in pair]
+    split = values[covered].reshape(*values.shape[:first], *pairs, *values.shape[last:])
+    return split.mean(tuple(range(first + 1, last + len(window), 2)))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, padding
+from meristem.layers.ops.base import InputOps, padding, shifted_sum, window_means
 
 
 class NumpyOps(InputOps[ndarray]):
@@ -30,11 +30,22 @@ class NumpyOps(InputOps[ndarray]):
 
     def conv(self, weight: ndarray, bias: ndarray | None, h: ndarray, *, name: str = "conv") -> ndarray:
         kernel = weight.shape[2:]
-        wide = np.pad(h, [(0, 0), (0, 0), *padding(weight)])
-        windows = np.lib.stride_tricks.sliding_window_view(wide, kernel, axis=tuple(range(2, h.ndim)))  # [n, in, *at, *kernel]
+        wide = np.pad(h, [(0, 0), (0, 0), *padding(kernel)])
+        views = np.lib.stride_tricks.sliding_window_view(wide, kernel, axis=tuple(range(2, h.ndim)))  # [n, in, *at, *kernel]
         over = [1, *range(h.ndim, h.ndim + len(kernel))]
-        z = np.moveaxis(np.tensordot(windows, weight, (over, range(1, weight.ndim))), -1, 1)  # [n, out, *at]
+        z = np.moveaxis(np.tensordot(views, weight, (over, range(1, weight.ndim))), -1, 1)  # [n, out, *at]
         return z if bias is None else z + bias.reshape(-1, *[1] * len(kernel))
+
+    def depthwise(self, weight: ndarray, bias: ndarray | None, h: ndarray, *, name: str = "depthwise") -> ndarray:
+        z = shifted_sum(weight.astype(h.dtype), np.pad(h, [(0, 0), (0, 0), *padding(weight.shape[1:])]), 2)
+        return z if bias is None else z + bias.astype(h.dtype).reshape(-1, *[1] * (h.ndim - 2))
+
+    def pool(self, window: Sequence[int], h: ndarray) -> ndarray:
+        means: ndarray = window_means(window, h, 2)
+        return means
+
+    def channels_first(self, positions: int, has_channels: bool, h: ndarray) -> ndarray:
+        return np.moveaxis(h, -1, 1) if has_channels else h[:, None]
 
     def mean(self, positions: int, h: ndarray) -> ndarray:
         return h.mean(tuple(range(2, 2 + positions)))

@@ -50,9 +50,24 @@ class Graph(InputOps[str]):
         return z if plus is None else self("Add", z, plus)
 
     def conv(self, weight: Any, bias: Any, h: str, *, name: str = "conv") -> str:
-        kernel, before, behind = weight.shape[2:], *zip(*padding(weight), strict=True)
+        return self._convolved(weight, bias, h)
+
+    def depthwise(self, weight: Any, bias: Any, h: str, *, name: str = "depthwise") -> str:
+        return self._convolved(weight[:, None], bias, h, group=len(weight))
+
+    def _convolved(self, weight: Any, bias: Any, h: str, **options: Any) -> str:
+        kernel = list(weight.shape[2:])
+        before, behind = zip(*padding(kernel), strict=True)
         biases = [] if bias is None else [float32(bias)]
-        return self("Conv", h, float32(weight), *biases, kernel_shape=list(kernel), pads=[*before, *behind])
+        return self("Conv", h, float32(weight), *biases, kernel_shape=kernel, pads=[*before, *behind], **options)
+
+    def pool(self, window: Sequence[int], h: str) -> str:
+        return self("AveragePool", h, kernel_shape=list(window), strides=list(window))
+
+    def channels_first(self, positions: int, has_channels: bool, h: str) -> str:
+        if not has_channels:
+            return self("Unsqueeze", h, np.array([1]))
+        return self("Transpose", h, perm=[0, 1 + positions, *range(1, 1 + positions)])
 
     def mean(self, positions: int, h: str) -> str:
         return self("ReduceMean", h, axes=list(range(2, 2 + positions)), keepdims=0)

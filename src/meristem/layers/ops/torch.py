@@ -44,14 +44,28 @@ class Record(InputOps[Any]):
         return z if plus is None else plus + z
 
     def conv(self, weight: Any, bias: Any, h: Any, *, name: str = "conv") -> Any:
-        kind = (self.torch.nn.Conv1d, self.torch.nn.Conv2d, self.torch.nn.Conv3d)[weight.ndim - 3]
-        around = [n for pair in reversed(padding(weight)) for n in pair]
-        return self._applied(kind, weight, bias, self.torch.nn.functional.pad(h, around), name)
+        return self._convolved(weight, bias, h, name, 1)
 
-    def _applied(self, kind: Any, weight: Any, bias: Any, h: Any, name: str) -> Any:
+    def depthwise(self, weight: Any, bias: Any, h: Any, *, name: str = "depthwise") -> Any:
+        return self._convolved(weight[:, None], bias, h, name, len(weight))
+
+    def _convolved(self, weight: Any, bias: Any, h: Any, name: str, groups: int) -> Any:
+        kind = (self.torch.nn.Conv1d, self.torch.nn.Conv2d, self.torch.nn.Conv3d)[weight.ndim - 3]
+        around = [n for pair in reversed(padding(weight.shape[2:])) for n in pair]
+        return self._applied(kind, weight, bias, self.torch.nn.functional.pad(h, around), name, groups=groups)
+
+    def pool(self, window: Sequence[int], h: Any) -> Any:
+        functional = self.torch.nn.functional
+        return (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)[len(window) - 1](h, list(window))
+
+    def channels_first(self, positions: int, has_channels: bool, h: Any) -> Any:
+        return h.movedim(-1, 1) if has_channels else h.unsqueeze(1)
+
+    def _applied(self, kind: Any, weight: Any, bias: Any, h: Any, name: str, *, groups: int | None = None) -> Any:
         """A module of torch with these parameters, applied to h."""
         n_out, n_in, *kernel = weight.shape
-        module = kind(n_in, n_out, *([kernel] if kernel else []), bias=bias is not None, device="meta")  # draws nothing
+        options = {} if groups is None else {"kernel_size": kernel, "groups": groups}
+        module = kind(n_in * (groups or 1), n_out, bias=bias is not None, device="meta", **options)  # draws nothing
         module.weight = self.torch.nn.Parameter(self._tensor(weight))
         if bias is not None:
             module.bias = self.torch.nn.Parameter(self._tensor(bias))

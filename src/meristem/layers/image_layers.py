@@ -1,0 +1,88 @@
+"""The layers of convolutional networks, in the operations of ops/base.py; h is [channels, *positions].
+
+Pixels                h ← (x − mean) / scale of each channel, the channels in front       x [*positions, channels] or [*positions]
+Pool                  h ← means over windows side by side
+GatedConvolution      h[rows] ← g · σ(W ∗ h + b) + (1 − g) · h[rows]                      the open channels alone
+ConvolutionBlock      h ← h + V ∗ σ(W ∗ h + b)                                            V has the gates in it
+InvertedBlock         h ← h + V σ(D ∗ σ(U h + b) + c)                                     D one kernel for each unit
+"""
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from meristem.layers.layer import Constants, Layer, V
+from meristem.layers.ops.base import Ops
+
+
+class Pixels(Layer):
+    """Pixels as a network reads them.
+
+    >>> from meristem.layers.ops.numpy import NUMPY
+    >>> Pixels((0.5,), (0.25,), input_shape=(1, 2))(NUMPY, np.array([[[0.5, 1.0]]])).tolist()
+    [[[[0.0, 2.0]]]]
+    """
+
+    mean: tuple[float, ...] = eqx.field(static=True)  # of each channel
+    scale: tuple[float, ...] = eqx.field(static=True)
+    input_shape: tuple[int, ...] = eqx.field(static=True)  # height, width, and channels if it has some
+
+    n_in = property(lambda self: self.input_shape[0])
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        h = ops.channels_first(2, len(self.input_shape) == 3, h)
+        factor = 1 / np.array(self.scale)
+        return ops.depthwise(factor[:, None, None], -np.array(self.mean) * factor, h, name="pixels")
+
+
+class Pool(Layer):
+    n: int = eqx.field(static=True)  # channels
+    window: tuple[int, ...] = eqx.field(static=True)
+
+    n_in = property(lambda self: self.n)
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        return ops.pool(self.window, h)
+
+
+class GatedConvolution(Layer):
+    weight: Float[Constants, "units in *kernel"]
+    bias: Float[Constants, " units"]
+    gate: Float[Constants, " units"]
+    rows: tuple[int, ...] = eqx.field(static=True)  # which channels are open, ascending
+    activation: str = eqx.field(static=True)
+
+    units = property(lambda self: (len(self.rows),))
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        new = ops.activate(self.activation, ops.conv(self.weight, self.bias, h))
+        return ops.merge_rows(self.gate, self.rows, self.weight.shape[1], new, h, positions=self.weight.ndim - 2)
+
+
+class ConvolutionBlock(Layer):
+    inner: Float[Constants, "units width *kernel"]
+    bias: Float[Constants, " units"]
+    outer: Float[Constants, "width units *kernel"]
+    activation: str = eqx.field(static=True)
+
+    units = property(lambda self: (len(self.bias),))
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        hidden = ops.activate(self.activation, ops.conv(self.inner, self.bias, h))
+        return ops.add(ops.conv(self.outer, None, hidden, name="outer"), h)
+
+
+class InvertedBlock(Layer):
+    inner: Float[Constants, "units width *ones"]
+    bias: Float[Constants, " units"]
+    kernel: Float[Constants, "units *kernel"]
+    shift: Float[Constants, " units"]
+    outer: Float[Constants, "width units *ones"]
+    activation: str = eqx.field(static=True)
+
+    units = property(lambda self: (len(self.bias),) * 2)
+
+    def __call__(self, ops: Ops[V], h: V) -> V:
+        hidden = ops.activate(self.activation, ops.conv(self.inner, self.bias, h))
+        hidden = ops.activate(self.activation, ops.depthwise(self.kernel, self.shift, hidden))
+        return ops.add(ops.conv(self.outer, None, hidden, name="outer"), h)

@@ -1,0 +1,71 @@
+"""Blocks of two convolutions whose inner channels are gated, each added to its input; a closed block is the identity.
+
+    h ← h + V ∗ (g ⊙ σ(W ∗ (t ⊙ h) + b))        W [units, width, *kernel]        V [width, units, *kernel]
+
+t: the gates of the trunk, 1 where it does not learn its width. All gates are multiplied into the weights: fewer numbers than the
+values at all positions.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from meristem.check import check_size
+from meristem.layers.image_layers import ConvolutionBlock
+from meristem.layers.layer import Layer
+from meristem.layers.ops.jax import JAX
+from meristem.nn.axes import TRUNK, Axes
+from meristem.nn.body import read, with_price
+from meristem.nn.convolution import GATE, Convolutional, random_kernel
+
+
+class ConvBranch(Convolutional):
+    """`depth` blocks of `units` inner channels.
+
+    >>> body = ConvBranch(width=3, units=4, depth=2, positions=(5, 5), key=jax.random.key(0))
+    >>> body(jnp.ones((3, 5, 5))).shape
+    (3, 5, 5)
+    """
+
+    inner: Float[Array, "depth units width ..."]
+    outer: Float[Array, "depth width units ..."]
+
+    def __init__(
+        self,
+        width: int,
+        units: int,
+        depth: int,
+        positions: Sequence[int],
+        *,
+        kernel: int = 3,
+        activation: str = "relu",
+        gate_start: float = GATE,
+        learn_width: bool = False,
+        key: PRNGKeyArray,
+    ):
+        super().__init__(width, units, depth, positions, activation, gate_start, learn_width)
+        taps, keys = (check_size("kernel", kernel),) * len(self.positions), jax.random.split(key)
+        self.inner = random_kernel(keys[0], (depth, units, width, *taps), width * math.prod(taps), gain=2)
+        self.outer = random_kernel(keys[1], (depth, width, units, *taps), units * math.prod(taps), gain=1)
+
+    width = property(lambda self: self.outer.shape[-2 - len(self.positions)])
+    kernel = property(lambda self: self.inner.shape[-1])
+
+    def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
+        for inner, bias, gate, outer in zip(self.inner, self.bias, self.gate.value, self.outer, strict=True):
+            hidden = self.sigma(JAX.conv(self.reading(inner), bias, x))
+            x = x + JAX.conv(self.columns(gate) * outer, None, hidden)
+        return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
+
+    def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
+        return self.block_axes(inner=self.kernel_axes("unit", TRUNK), outer=self.kernel_axes(TRUNK, "unit"))
+
+    def compact_layers(self) -> list[Layer]:
+        """A block whose gates are all 0 is gone; of the others only the open units are left."""
+        return [
+            ConvolutionBlock(inner[rows], bias[rows], outer[:, rows] * self.columns(gate), self.activation)
+            for rows, gate, inner, bias, outer in self.each_block(self.inner, self.bias, self.outer)
+        ]

@@ -1,0 +1,88 @@
+"""Blocks of many inner channels, each with a kernel of its own and a gate, added to their input; a closed block is the identity.
+
+    h ← h + V (g ⊙ σ(D ∗ σ(U (t ⊙ h) + b) + c))        U [units, width]        D [units, *kernel]        V [width, units]
+
+U and V are applied at each position. With kernels of 3 × 3 an inner channel costs 2 · width + 11 parameters, one of a `ConvBranch`
+18 · width + 1.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from meristem.check import check_size
+from meristem.layers.image_layers import InvertedBlock
+from meristem.layers.layer import Layer
+from meristem.layers.ops.jax import JAX
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes
+from meristem.nn.body import read, with_price
+from meristem.nn.convolution import GATE, Convolutional, random_kernel
+
+
+class ConvInverted(Convolutional):
+    """`depth` blocks of `units` inner channels.
+
+    >>> body = ConvInverted(width=3, units=6, depth=2, positions=(5, 5), key=jax.random.key(0))
+    >>> body(jnp.ones((3, 5, 5))).shape
+    (3, 5, 5)
+    """
+
+    inner: Float[Array, "depth units width"]
+    depthwise: Float[Array, "depth units ..."]
+    shift: Float[Array, "depth units"]
+    outer: Float[Array, "depth width units"]
+
+    def __init__(
+        self,
+        width: int,
+        units: int,
+        depth: int,
+        positions: Sequence[int],
+        *,
+        kernel: int = 3,
+        activation: str = "relu",
+        gate_start: float = GATE,
+        learn_width: bool = False,
+        key: PRNGKeyArray,
+    ):
+        super().__init__(width, units, depth, positions, activation, gate_start, learn_width)
+        taps, keys = (check_size("kernel", kernel),) * len(self.positions), jax.random.split(key, 3)
+        self.inner = random_kernel(keys[0], (depth, units, width), width, gain=2)
+        self.depthwise = random_kernel(keys[1], (depth, units, *taps), math.prod(taps), gain=2)
+        self.outer = random_kernel(keys[2], (depth, width, units), units, gain=1)
+        self.shift = jnp.zeros_like(self.bias)
+
+    width = property(lambda self: self.inner.shape[-1])
+    kernel = property(lambda self: self.depthwise.shape[-1])
+
+    def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
+        stacks = (self.inner, self.bias, self.depthwise, self.shift, self.gate.value, self.outer)
+        for inner, bias, kernel, shift, gate, outer in zip(*stacks, strict=True):
+            hidden = self.sigma(JAX.conv(self.columns(self.reading(inner)), bias, x))
+            hidden = self.sigma(JAX.depthwise(kernel, shift, hidden))
+            x = x + JAX.conv(self.columns(gate * outer), None, hidden)
+        return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
+
+    def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
+        positions = math.prod(self.positions)
+        inner, outer = ArrayAxes(("layer", "unit", TRUNK), MAP, positions), ArrayAxes(("layer", TRUNK, "unit"), MAP, positions)
+        return self.block_axes(inner=inner, depthwise=self.kernel_axes("unit"), shift=UNITS, outer=outer)
+
+    def compact_layers(self) -> list[Layer]:
+        """A block whose gates are all 0 is gone; of the others only the open units are left."""
+        stacks = (self.inner, self.bias, self.depthwise, self.shift, self.outer)
+        return [
+            InvertedBlock(
+                self.columns(inner[rows]),
+                bias[rows],
+                kernel[rows],
+                shift[rows],
+                self.columns(outer[:, rows] * gate),
+                self.activation,
+            )
+            for rows, gate, inner, bias, kernel, shift, outer in self.each_block(*stacks)
+        ]

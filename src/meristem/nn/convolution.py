@@ -1,0 +1,101 @@
+"""What convolutional bodies share: blocks of channels [width, *positions] with a gate for each unit, on a trunk that may be learned.
+
+    ConvTunnel     h[c] ← g_c σ((W ∗ h + b)[c]) + (1 − g_c) h[c]       conv_tunnel.py
+    ConvBranch     h ← h + V ∗ (g ⊙ σ(W ∗ h + b))                      conv_branch.py
+    ConvInverted   h ← h + V (g ⊙ σ(D ∗ σ(U h + b) + c))               conv_inverted.py
+
+A kernel has the dimensions of the positions; as many positions come out as go in, with zeros beyond the edge. A block reads
+t ⊙ h, t being the gates of the trunk (body.py); price = Σ g, and Σ t where the width is learned.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from meristem.check import check_number, check_size
+from meristem.gate import Confined
+from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.memory import check_memory
+from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
+from meristem.nn.body import Body
+from meristem.nn.rows import Rows, gated_layers
+
+GATE = 0.1  # where gates start
+
+
+class Convolutional(Body):
+    """A body of `depth` blocks of `units` gated units."""
+
+    bias: Float[Array, "depth units"]
+    gate: Confined  # [depth, units]
+    trunk: Confined | None  # [width]
+    rows: Rows | None  # which units there are, in a training that leaves closed ones out
+    positions: tuple[int, ...] = eqx.field(static=True)
+    activation: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        width: int,
+        units: int,
+        depth: int,
+        positions: Sequence[int],
+        activation: str,
+        gate_start: float,
+        learn_width: bool,
+    ):
+        check_number("gate_start", gate_start, "from 0 to 1", lambda value: 0 <= value <= 1)
+        shape = (check_size("depth", depth), check_size("units", units))
+        self.bias, self.gate = jnp.zeros(shape), Confined(jnp.full(shape, gate_start, jnp.result_type(float)))
+        self.trunk, self.rows = Confined(jnp.ones(check_size("width", width))) if learn_width else None, None
+        self.positions = tuple(check_size("positions", n) for n in positions)
+        self.activation = check_activation(activation)
+
+    units = property(lambda self: self.bias.shape[-1])
+    depth = property(lambda self: self.bias.shape[-2])
+    learn_width = property(lambda self: self.trunk is not None)
+
+    def columns(self, values: Any) -> Any:
+        """Values with a dimension of size 1 behind them for each of the positions: [n, 1, 1], or kernels of one tap."""
+        return values.reshape(*values.shape, *[1] * len(self.positions))
+
+    def reading(self, weight: Float[Array, "units width ..."]) -> Float[Array, "units width ..."]:
+        """A map with the gates of the trunk in it: fewer numbers than the values at all positions."""
+        if self.trunk is None:
+            return weight
+        return weight * self.trunk.value.reshape(-1, *[1] * (weight.ndim - 2))
+
+    def sigma(self, z: Array) -> Array:
+        return ACTIVATIONS[self.activation](z)
+
+    def kernel_axes(self, *names: str, reads: str | None = None) -> ArrayAxes:
+        """The entry of a map with these axes and a kernel behind them, which is applied at every position."""
+        taps = ("tap",) * len(self.positions)
+        return ArrayAxes(("layer", *names, *taps), MAP, math.prod(self.positions), reads or names[-1])
+
+    def block_axes(self, **maps: ArrayAxes) -> Axes:
+        """The axes of blocks whose units stand on nothing, and whose gates compaction multiplies into a map."""
+        gates = {"gate": ArrayAxes(UNITS.names), "trunk": ArrayAxes((TRUNK,)), "rows": Standing("unit")}
+        return gated_layers(declare(self, bias=UNITS, **maps, **gates), self.gate, self.trunk, self.rows, on=None)
+
+    def each_block(self, *stacks: Any) -> Iterator[tuple[np.ndarray, ...]]:
+        """For every block that has an open unit: which are open, their gates, and its arrays, in double precision, on the host."""
+        for gate, *arrays in zip(*(np.asarray(stack, np.float64) for stack in (self.gate.value, *stacks)), strict=True):
+            if len(rows := np.flatnonzero(gate)):
+                yield rows, gate[rows], *arrays
+
+    def options(self) -> dict[str, Any]:
+        names = {name: value for name, value in super().options().items() if name != "gate_start"}  # the gates are an array
+        return names | {"positions": list(self.positions)}
+
+
+def random_kernel(key: PRNGKeyArray, shape: Sequence[int], fan_in: int, gain: float) -> Float[Array, "..."]:
+    """Uniform weights with variance gain / fan_in: 2 keeps the scale of values before a rectifier, 1 of others."""
+    check_memory(tuple(shape))
+    limit = math.sqrt(3 * gain / fan_in)
+    return jax.random.uniform(key, tuple(shape), jnp.result_type(float), -limit, limit)

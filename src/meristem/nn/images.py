@@ -1,0 +1,95 @@
+"""The parts of a network on images, as `Network.create` makes them: stages of equal blocks, each of half as many positions.
+
+    stem    stage 1    map    stage 2    map    …    mean over positions, linear head
+
+A stage has a trunk of its own, whose width may be learned. The sizes of a stage, `width` and `depth`, are one number for all, or
+one for each.
+"""
+
+import inspect
+from typing import Any
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from meristem.check import check_number, check_size, short, unknown
+from meristem.nn.body import Body, Part
+from meristem.nn.conv_branch import ConvBranch
+from meristem.nn.conv_inverted import ConvInverted
+from meristem.nn.conv_tunnel import ConvTunnel
+from meristem.nn.image_ends import PIXEL_MEAN, PIXEL_SCALE, Downsample, ImageStem, halved, image_shape
+from meristem.nn.linear import PooledLinear
+from meristem.nn.stages import Stages
+
+IMAGE_BODIES: dict[str, Any] = {"conv-tunnel": ConvTunnel, "conv-branch": ConvBranch, "conv-inverted": ConvInverted}
+STAGES = 32, 64, 128  # the width of each stage, at most, where nobody says
+EXPANSION = {"conv-branch": 1.0, "conv-inverted": 3.0}  # inner channels for each of the trunk
+
+
+def image_parts(
+    body: str,
+    input_shape: Any,
+    n_out: int,
+    width: Any,
+    max_width: Any,
+    *,
+    depth: Any = 2,
+    expansion: float | None = None,
+    kernel: int = 3,
+    pixel_mean: Any = PIXEL_MEAN,
+    pixel_scale: Any = PIXEL_SCALE,
+    key: PRNGKeyArray,
+    **options: Any,
+) -> tuple[Part, Body, Part]:
+    """Return the embedding, the body and the head; `options` are those of the body's blocks."""
+    kind, (height, columns, *_) = IMAGE_BODIES[body], image_shape(input_shape)
+    names = [
+        name for name in inspect.signature(kind).parameters if name not in ("width", "units", "positions", "learn_width", "key")
+    ]
+    known = dict.fromkeys([*names, *["expansion"] * (body in EXPANSION), "pixel_mean", "pixel_scale"])
+    for option in options | ({} if expansion is None else {"expansion": expansion}):
+        if option not in known:
+            raise unknown(f"option of body={body!r}", option, list(known))
+    learns = width is None or isinstance(width, str)
+    if learns:
+        widths = _sizes("max_width", STAGES if max_width is None else max_width)
+    else:
+        widths = _sizes("width", width)
+    depths = _sizes("depth", depth) if isinstance(depth, list | tuple) else _sizes("depth", depth) * len(widths)
+    if len(depths) != len(widths):
+        raise ValueError(f"depth={short(depth)} must be a number, or {len(widths)}: one for each stage.")
+    stem_key, head_key, *keys = jax.random.split(key, 2 + 2 * len(widths))
+    positions, parts = (height, columns), list[Part]()
+    for stage, (n, n_blocks) in enumerate(zip(widths, depths, strict=True)):
+        if stage:
+            parts.append(Downsample(widths[stage - 1], n, positions, key=keys[2 * stage]))
+            positions = halved(positions)
+        units = {"units": inner_units(body, n, expansion)} if body in EXPANSION else {}
+        own = {
+            "width": n,
+            "depth": n_blocks,
+            "positions": positions,
+            "kernel": kernel,
+            "learn_width": learns,
+            **units,
+            **options,
+        }
+        parts.append(kind(**own, key=keys[2 * stage + 1]))
+    stem = ImageStem(input_shape, widths[0], kernel=kernel, pixel_mean=pixel_mean, pixel_scale=pixel_scale, key=stem_key)
+    whole = parts[0] if len(parts) == 1 else Stages(parts)
+    return stem, whole, PooledLinear(widths[-1], n_out, positions=positions, key=head_key)
+
+
+def inner_units(body: str, width: int, expansion: float | None) -> int:
+    """Return how many gated channels a block on a trunk of this width has."""
+    factor = EXPANSION[body] if expansion is None else expansion
+    check_number("expansion", factor, "above 0 and at most 64", lambda value: 0 < value <= 64)
+    return max(1, round(factor * width))
+
+
+def _sizes(name: str, value: Any) -> tuple[int, ...]:
+    """Return the size of each stage; a number is that of a single one."""
+    sizes = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not sizes:
+        raise ValueError(f"{name}={short(value)} must hold a number for each stage, at least one.")
+    return tuple(check_size(name, size) for size in sizes)
