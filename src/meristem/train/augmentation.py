@@ -33,7 +33,7 @@ def crop(key: PRNGKeyArray, x: Images) -> Images:
 def _mirrored(key: PRNGKeyArray, size: int, n: int) -> Int[Array, "n size"]:
     """Return the positions that n images are read at along an axis, each shifted; beyond an edge as in a mirror."""
     most = max(1, round(CROP * size)) if size > 1 else 0
-    places = jnp.arange(size) + jax.random.randint(key, (n, 1), -most, most + 1)
+    places = jnp.arange(size)[None] + jax.random.randint(key, (n, 1), -most, most + 1)
     places = jnp.abs(places)
     return jnp.where(places >= size, 2 * (size - 1) - places, places)
 
@@ -43,7 +43,7 @@ def cutout(key: PRNGKeyArray, x: Images) -> Images:
     for axis, own in zip((1, 2), jax.random.split(key), strict=True):
         size, side = x.shape[axis], max(1, round(CUTOUT * x.shape[axis]))
         first = jax.random.randint(own, (x.shape[0], 1), 0, size) - side // 2
-        places = jnp.arange(size)
+        places = jnp.arange(size)[None]
         is_there = (places >= first) & (places < first + side)
         inside = inside & jnp.expand_dims(is_there, 3 - axis)
     color = x.mean((1, 2), keepdims=True).astype(x.dtype)

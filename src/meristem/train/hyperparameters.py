@@ -106,7 +106,7 @@ class Recipe:
     weight_decay: float = 0.0
     smoothing: float = 0.0
     mixup: float = 0.0
-    augment: tuple[str, ...] = ()
+    augment: Any = ()
     average: float | None = None
     precision: str = "float32"
 
