@@ -25,6 +25,7 @@ from meristem.compact.report import multiply_adds
 from meristem.complexity import soft_multiply_adds, soft_parameters
 from meristem.gate import Confined, is_confined
 from meristem.nn import Network
+from meristem.nn.axes import TRAINED, with_axes
 from meristem.nn.compaction import trunk_gates
 from meristem.pictures import plot_structure
 from meristem.show.describe import describe
@@ -93,8 +94,8 @@ def it_trains_in_a_population(trained: Trained, folder: Path) -> None:
 
 
 def it_is_priced(trained: Trained, folder: Path) -> None:
-    network, gates = everything_open(trained.create(KEY))
-    stored = sum(leaf.size for leaf in jax.tree.leaves(network)) - gates
+    network, n_trained = everything_open(trained.create(KEY))
+    stored = sum(leaf.size for leaf in jax.tree.leaves(network)) - n_trained
     sample = jnp.zeros(network.input_shape)
 
     def prices(network: Network) -> list[jax.Array]:
@@ -182,10 +183,10 @@ CHECKS = [
 
 
 def everything_open(network: Network) -> tuple[Network, int]:
-    """The network with every gate at 1, and how many numbers of it are not shipped: the gates of trunks."""
+    """The network with every gate at 1, and how many numbers of it are not shipped: gates that go into the weights."""
 
     def opened(node: Any) -> Any:
         return Confined(jnp.ones_like(node.value)) if is_confined(node) else node
 
     whole = jax.tree.map(opened, network, is_leaf=is_confined)
-    return whole, sum(values.size for values in trunk_gates(whole.axes()).values())
+    return whole, sum(leaf.size for entry, leaf in with_axes(whole, whole.axes()) if entry.role == TRAINED and leaf is not None)

@@ -9,6 +9,9 @@
     (7) highway size       as (6), g_lk(x) averaged over the inputs
     (8) budding size       s_m = 1 + (1 − γ_m)(s_left + s_right),   s = s_root;   a leaf: 1
     (–) trunk              t on what enters and on every nonlinearity, never on a copy:  h ← t · x;  σ ← t · σ
+    (–) convolution        (W ∗ h)[o](p) = Σ_i Σ_tap W[o, i, tap] h[i](p + tap − center), 0 beyond the edge; depthwise: i = o
+    (–) conv tunnel        h[c] ← g_c σ((W ∗ h + b)[c]) + (1 − g_c) h[c], on a trunk
+    (–) conv branch        h ← h + V ∗ (g ⊙ σ(W ∗ (t · h) + b));   inverted: h ← h + V (g ⊙ σ(D ∗ σ(U (t · h) + b) + c))
     (–) identity root      y(x) = γ₀ · x + (1 − γ₀) · y_root(x),   J + λ (1 − γ₀),   s = (1 − γ₀) s_root   (a footnote)
 
 The promise: every function here is one equation, for one sample and one network, recursive where the paper is, with real
@@ -16,6 +19,7 @@ nodes, and no trick that makes it fast. What is fast (nn, complexity) is tested 
 """
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -77,6 +81,53 @@ def on_trunk(
         new = [trunk[k] * ACTIVATIONS[activation](weight[k] @ h + bias[k]) for k in range(len(h))]
         h = jnp.stack([gate[k] * new[k] + (1 - gate[k]) * h[k] for k in range(len(h))])
     return h
+
+
+def convolution(weight: Array, h: Array) -> Array:
+    """W ∗ h, position by position, tap by tap; weight [out, in, rows, columns], h [in, height, width]."""
+    (_, height, width), (rows, columns) = h.shape, weight.shape[2:]
+    out = [[jnp.zeros(weight.shape[0], h.dtype) for _ in range(width)] for _ in range(height)]
+    for y, x, row, column in product(range(height), range(width), range(rows), range(columns)):
+        from_y, from_x = y + row - rows // 2, x + column - columns // 2
+        if 0 <= from_y < height and 0 <= from_x < width:
+            out[y][x] = out[y][x] + weight[:, :, row, column] @ h[:, from_y, from_x]
+    return jnp.moveaxis(jnp.array(out), -1, 0)
+
+
+def depthwise(weight: Array, h: Array) -> Array:
+    """D ∗ h, channel by channel; weight [channels, rows, columns]."""
+    return jnp.stack([convolution(kernel[None, None], channel[None])[0] for kernel, channel in zip(weight, h, strict=True)])
+
+
+def conv_tunnel(weight: Array, bias: Array, gate: Array, trunk: Array, x: Array) -> Array:
+    """Rectifier layers [layers, …] on a trunk, channel by channel."""
+    h = trunk[:, None, None] * x
+    for w, b, g in zip(weight, bias, gate, strict=True):
+        z = convolution(w, h)
+        new = [trunk[c] * jnp.maximum(z[c] + b[c], 0) for c in range(len(h))]
+        h = jnp.stack([g[c] * new[c] + (1 - g[c]) * h[c] for c in range(len(h))])
+    return h
+
+
+def conv_branch(inner: Array, bias: Array, gate: Array, outer: Array, trunk: Array, x: Array) -> Array:
+    """Rectifier blocks [blocks, …] on a trunk."""
+    h, t = x, trunk[:, None, None]
+    for w, b, g, v in zip(inner, bias, gate, outer, strict=True):
+        hidden = jnp.maximum(convolution(w, t * h) + b[:, None, None], 0)
+        h = h + convolution(v, g[:, None, None] * hidden)
+    return t * h
+
+
+def conv_inverted(
+    inner: Array, bias: Array, kernel: Array, shift: Array, gate: Array, outer: Array, trunk: Array, x: Array
+) -> Array:
+    """Rectifier blocks [blocks, …] of depthwise convolutions on a trunk."""
+    h, t = x, trunk[:, None, None]
+    for u, b, d, c, g, v in zip(inner, bias, kernel, shift, gate, outer, strict=True):
+        hidden = jnp.maximum(jnp.tensordot(u, t * h, 1) + b[:, None, None], 0)
+        hidden = jnp.maximum(depthwise(d, hidden) + c[:, None, None], 0)
+        h = h + jnp.tensordot(v, g[:, None, None] * hidden, 1)
+    return t * h
 
 
 def tunnel_objective(errors: list[Array], gates: list[Array], penalty: float) -> Float[Array, ""]:

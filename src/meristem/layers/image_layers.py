@@ -1,10 +1,12 @@
 """The layers of convolutional networks, in the operations of ops/base.py; h is [channels, *positions].
 
-Pixels                h ← (x − mean) / scale of each channel, the channels in front       x [*positions, channels] or [*positions]
-Pool                  h ← means over windows side by side
-GatedConvolution      h[rows] ← g · σ(W ∗ h + b) + (1 − g) · h[rows]                      the open channels alone
-ConvolutionBlock      h ← h + V ∗ σ(W ∗ h + b)                                            V has the gates in it
-InvertedBlock         h ← h + V σ(D ∗ σ(U h + b) + c)                                     D one kernel for each unit
+    Pixels                h ← (x − mean) / scale of each channel            x [*positions, channels] or [*positions]
+    Pool                  h ← means over windows side by side
+    GatedConvolution      h[rows] ← g · σ(W ∗ h + b) + (1 − g) · h[rows]    the open channels alone
+    ConvolutionBlock      h ← h + V ∗ σ(W ∗ h + b)                          V has the gates in it
+    InvertedBlock         h ← h + V σ(D ∗ σ(U h + b) + c)                   D has a kernel for each unit
+
+All but the first keep the order of dimensions.
 """
 
 import equinox as eqx

@@ -140,6 +140,11 @@ def members_of(module: Any, declared: Axes) -> tuple[int, ...]:
     return next((leaf.shape[: leaf.ndim - len(entry.names)] for entry, leaf in pairs if entry.names and leaf is not None), ())
 
 
+def has_positions(declared: Axes) -> bool:
+    """Whether a map of it is applied at many positions of a sample, as convolutions are."""
+    return any(entry.positions > 1 for entry in jax.tree.leaves(declared.arrays, is_leaf=is_entry))
+
+
 def depths(module: T, declared: Axes) -> T:
     """For every array the depth of its layer: [] or one for each place of its first named dimension."""
 

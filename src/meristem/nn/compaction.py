@@ -20,7 +20,7 @@ import numpy as np
 from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.layers.join import join, plainer
 from meristem.layers.layer import Affine, Layer, Pick
-from meristem.nn.axes import INPUT, ArrayAxes, Axes, along, members_of, take, tree_map, with_axes
+from meristem.nn.axes import INPUT, ArrayAxes, Axes, along, has_positions, members_of, take, tree_map
 from meristem.nn.body import Body
 from meristem.nn.network import Network
 
@@ -94,7 +94,7 @@ def compact_body(body: Body) -> CompactNetwork:
     check_values("compact()", body, ("body", "bodies"))
     declared = body.axes()
     gates = trunk_gates(declared)
-    if gates and any(entry.positions > 1 for entry, _ in with_axes(body, declared)):
+    if gates and has_positions(declared):
         raise ValueError(f"compact() takes a {type(body).__name__} on positions with its embedding and head: a Network.")
     small, places = on_open_places(body, declared, gates)
     layers = [plainer(layer) for layer in small.compact_layers()]

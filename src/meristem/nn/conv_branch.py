@@ -2,8 +2,8 @@
 
     h ← h + V ∗ (g ⊙ σ(W ∗ (t ⊙ h) + b))        W [units, width, *kernel]        V [width, units, *kernel]
 
-t: the gates of the trunk, 1 where it does not learn its width. All gates are multiplied into the weights: fewer numbers than the
-values at all positions.
+t: the gates of the trunk, 1 where it does not learn its width. All gates are multiplied into the weights, which are fewer
+numbers than the values at all positions.
 """
 
 import math
@@ -19,7 +19,7 @@ from meristem.layers.layer import Layer
 from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import TRUNK, Axes
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import GATE, Convolutional, random_kernel
+from meristem.nn.convolution import GATE, Convolutional, gated_columns, random_kernel
 
 
 class ConvBranch(Convolutional):
@@ -57,7 +57,7 @@ class ConvBranch(Convolutional):
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
         for inner, bias, gate, outer in zip(self.inner, self.bias, self.gate.value, self.outer, strict=True):
             hidden = self.sigma(JAX.conv(self.reading(inner), bias, x))
-            x = x + JAX.conv(self.columns(gate) * outer, None, hidden)
+            x = x + JAX.conv(gated_columns(outer, gate), None, hidden)
         return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
@@ -66,6 +66,6 @@ class ConvBranch(Convolutional):
     def compact_layers(self) -> list[Layer]:
         """A block whose gates are all 0 is gone; of the others only the open units are left."""
         return [
-            ConvolutionBlock(inner[rows], bias[rows], outer[:, rows] * self.columns(gate), self.activation)
+            ConvolutionBlock(inner[rows], bias[rows], gated_columns(outer[:, rows], gate), self.activation)
             for rows, gate, inner, bias, outer in self.each_block(self.inner, self.bias, self.outer)
         ]

@@ -1,9 +1,9 @@
-"""Blocks of many inner channels, each with a kernel of its own and a gate, added to their input; a closed block is the identity.
+"""Blocks of many inner channels, each with its own kernel and gate, added to their input; a closed block is the identity.
 
     h ← h + V (g ⊙ σ(D ∗ σ(U (t ⊙ h) + b) + c))        U [units, width]        D [units, *kernel]        V [width, units]
 
-U and V are applied at each position. With kernels of 3 × 3 an inner channel costs 2 · width + 11 parameters, one of a `ConvBranch`
-18 · width + 1.
+U and V are applied at each position. With kernels of 3 × 3 an inner channel costs 2 · width + 11 parameters, and one of a
+`ConvBranch` 18 · width + 1.
 """
 
 import math
@@ -20,7 +20,7 @@ from meristem.layers.layer import Layer
 from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import GATE, Convolutional, random_kernel
+from meristem.nn.convolution import GATE, Convolutional, gated_columns, random_kernel
 
 
 class ConvInverted(Convolutional):
@@ -64,7 +64,7 @@ class ConvInverted(Convolutional):
         for inner, bias, kernel, shift, gate, outer in zip(*stacks, strict=True):
             hidden = self.sigma(JAX.conv(self.columns(self.reading(inner)), bias, x))
             hidden = self.sigma(JAX.depthwise(kernel, shift, hidden))
-            x = x + JAX.conv(self.columns(gate * outer), None, hidden)
+            x = x + JAX.conv(self.columns(gated_columns(outer, gate)), None, hidden)
         return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
@@ -81,7 +81,7 @@ class ConvInverted(Convolutional):
                 bias[rows],
                 kernel[rows],
                 shift[rows],
-                self.columns(outer[:, rows] * gate),
+                self.columns(gated_columns(outer[:, rows], gate)),
                 self.activation,
             )
             for rows, gate, inner, bias, kernel, shift, outer in self.each_block(*stacks)

@@ -1,4 +1,4 @@
-"""The tunnel (equation 1) as a convolution: each channel of a layer copies its input, or transforms what is around each position.
+"""The tunnel (equation 1) as a convolution: each channel of a layer copies its input, or transforms what is around a position.
 
 h[c] ← g_c · t_c σ((W ∗ (t ⊙ h) + b)[c]) + (1 − g_c) · h[c]        W [width, width, *kernel], at first g = 0.1
 """

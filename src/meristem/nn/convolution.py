@@ -1,4 +1,4 @@
-"""What convolutional bodies share: blocks of channels [width, *positions] with a gate for each unit, on a trunk that may be learned.
+"""What convolutional bodies share: blocks with gated units, on a trunk [width, *positions] whose width may be learned.
 
     ConvTunnel     h[c] ← g_c σ((W ∗ h + b)[c]) + (1 − g_c) h[c]       conv_tunnel.py
     ConvBranch     h ← h + V ∗ (g ⊙ σ(W ∗ h + b))                      conv_branch.py
@@ -65,10 +65,8 @@ class Convolutional(Body):
         return values.reshape(*values.shape, *[1] * len(self.positions))
 
     def reading(self, weight: Float[Array, "units width ..."]) -> Float[Array, "units width ..."]:
-        """A map with the gates of the trunk in it: fewer numbers than the values at all positions."""
-        if self.trunk is None:
-            return weight
-        return weight * self.trunk.value.reshape(-1, *[1] * (weight.ndim - 2))
+        """A map with the gates of the trunk in it."""
+        return weight if self.trunk is None else gated_columns(weight, self.trunk.value)
 
     def sigma(self, z: Array) -> Array:
         return ACTIVATIONS[self.activation](z)
@@ -84,7 +82,7 @@ class Convolutional(Body):
         return gated_layers(declare(self, bias=UNITS, **maps, **gates), self.gate, self.trunk, self.rows, on=None)
 
     def each_block(self, *stacks: Any) -> Iterator[tuple[np.ndarray, ...]]:
-        """For every block that has an open unit: which are open, their gates, and its arrays, in double precision, on the host."""
+        """For every block with an open unit: which are open, their gates, and its arrays in double precision, on the host."""
         for gate, *arrays in zip(*(np.asarray(stack, np.float64) for stack in (self.gate.value, *stacks)), strict=True):
             if len(rows := np.flatnonzero(gate)):
                 yield rows, gate[rows], *arrays
@@ -92,6 +90,11 @@ class Convolutional(Body):
     def options(self) -> dict[str, Any]:
         names = {name: value for name, value in super().options().items() if name != "gate_start"}  # the gates are an array
         return names | {"positions": list(self.positions)}
+
+
+def gated_columns(weight: Any, gates: Any) -> Any:
+    """A map [out, in, …] with the gates [in] of what it reads in it: fewer numbers than values at all positions."""
+    return weight * gates.reshape(1, -1, *[1] * (weight.ndim - 2))
 
 
 def random_kernel(key: PRNGKeyArray, shape: Sequence[int], fan_in: int, gain: float) -> Float[Array, "..."]:

@@ -2,8 +2,8 @@
 
     stem    stage 1    map    stage 2    map    …    mean over positions, linear head
 
-A stage has a trunk of its own, whose width may be learned. The sizes of a stage, `width` and `depth`, are one number for all, or
-one for each.
+A stage has a trunk of its own, whose width may be learned. `width` and `max_width` hold a number for each stage, `depth` too,
+or one for all.
 """
 
 import inspect
@@ -51,10 +51,8 @@ def image_parts(
         if option not in known:
             raise unknown(f"option of body={body!r}", option, list(known))
     learns = width is None or isinstance(width, str)
-    if learns:
-        widths = _sizes("max_width", STAGES if max_width is None else max_width)
-    else:
-        widths = _sizes("width", width)
+    most = STAGES if max_width is None else max_width
+    widths = _sizes("max_width", most) if learns else _sizes("width", width)
     depths = _sizes("depth", depth) if isinstance(depth, list | tuple) else _sizes("depth", depth) * len(widths)
     if len(depths) != len(widths):
         raise ValueError(f"depth={short(depth)} must be a number, or {len(widths)}: one for each stage.")

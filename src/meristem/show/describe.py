@@ -28,8 +28,9 @@ NEW_NAMES = {"standardised": "standardized"}  # of settings in files written bef
 def describe(network: Network) -> tuple[list[str], list[str], list[list[str]]]:
     """Return lines of text, then the columns and the rows of a table."""
     check_concrete("describe()", network)
-    stages, axes, (n_in, *positions) = stages_of(network), network.axes(), network.input_shape
-    name, inputs = type(network.body).__name__.lower(), " × ".join([many(n_in, "input"), *map(str, positions)])
+    stages, axes, shape = stages_of(network), network.axes(), network.input_shape
+    name = type(network.body).__name__.lower()
+    inputs = many(*shape, "input") if len(shape) == 1 else f"inputs of {' × '.join(map(str, shape))}"
     widths = " → ".join(f"width {n_places(network, axes, trunk)}" for trunk in axes.trunks)
     lines = [f"{name} network: {inputs} → {widths} → {many(network.n_out, 'output')}"]
     for stage in stages:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from meristem.nn.axes import INPUT, n_places
 from meristem.nn.compaction import trunk_gates
 from meristem.nn.network import Network
 from meristem.nn.structure import Gates, Nodes, structures
@@ -69,7 +70,7 @@ def stages_of(model: Any, inputs: Any = None) -> list[Stage]:
         stages.append(Stage(part, trunks, title=f"stage {number + 1}" if len(parts) > 1 else ""))
     if isinstance(model, Network):
         input_gate = model.features
-        values = np.ones(model.input_shape[0]) if input_gate is None else np.asarray(input_gate.value)
+        values = np.ones(n_places(model, model.axes(), INPUT)) if input_gate is None else np.asarray(input_gate.value)
         stages[0] = stages[0]._replace(above=(GateRow("inputs", values, input_gate is not None), *stages[0].above))
         stages[-1] = stages[-1]._replace(below=(GateRow("outputs", np.ones(model.n_out), can_close=False),))
     return stages

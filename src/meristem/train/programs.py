@@ -23,6 +23,8 @@ import numpy as np
 from jaxtyping import Array, PyTree, UInt8
 
 from meristem.complexity import body_sizes
+from meristem.nn.axes import has_positions
+from meristem.nn.network import Network
 from meristem.train import epoch, train_state
 from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import Knobs, Recipe
@@ -80,7 +82,7 @@ def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., 
 
     def program(*args: Any, **static: Any) -> Any:
         call = partial(function, **static)
-        result = (jax.vmap(call, in_axes=axes) if args[0].members else call)(*args)
+        result = (over_members(call, axes, args[0]) if args[0].members else call)(*args)
         has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
         return (result[0], pack(result[1])) if has_info else result
 
@@ -92,6 +94,26 @@ def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., 
     compiler = partial(jax.jit, program, static_argnames=("recipe", "parts"))
     fast, optimized = compiler(compiler_options=FAST_OPTIONS), compiler()
     return call
+
+
+def over_members(function: Callable[..., Any], axes: tuple[int | None, ...], population: Any) -> Callable[..., Any]:
+    """Return a function of many members: all at once, or, on a CPU, of convolutions one after the other.
+
+    Convolutions by as many kernels as there are members are one grouped convolution, for which a CPU takes three to six times
+    as long as for each alone (benchmarks/images.py).
+    """
+    network = population if isinstance(population, Network) else population.network
+    if jax.default_backend() != "cpu" or not has_positions(network.axes()):
+        return jax.vmap(function, in_axes=axes)
+
+    def in_turn(*args: Any) -> Any:
+        def single(mapped: tuple[Any, ...]) -> Any:
+            rest = iter(mapped)
+            return function(*(arg if axis is None else next(rest) for axis, arg in zip(axes, args, strict=True)))
+
+        return jax.lax.map(single, tuple(arg for axis, arg in zip(axes, args, strict=True) if axis is not None))
+
+    return in_turn
 
 
 start = _compiled(train_state.start, 0, 0)  # (network, key, recipe) → state

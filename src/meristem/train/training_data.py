@@ -87,12 +87,13 @@ def _check_set(prefix: str, x: Any, y: Any, weight: Any, network: Network, objec
     x_name, y_name, weight_name = (f"{prefix}{name}" for name in ("x", "y", "weight"))
     samples, targets = x if isinstance(x, Scattered) else _numbers(x_name, x), _numbers(y_name, y)
     n_in, *positions = network.input_shape
-    if len(samples.shape) != 2 + len(positions) or 0 in samples.shape or samples.shape[2:] != tuple(positions):
-        axes = ", ".join(["samples", "features", *map(str, positions)])
+    n, *sample = samples.shape or (0,)
+    if len(sample) != 1 + len(positions) or 0 in samples.shape or sample[1:] != positions:
+        axes = ", ".join(["samples", str(n_in) if positions else "features", *map(str, positions)])
         raise ValueError(f"{x_name} has shape {samples.shape}; it must be [{axes}] with at least one sample.")
-    n, n_features = samples.shape[:2]
-    if n_features != n_in:
-        raise ValueError(f"{x_name} has {n_features} features, but the network takes {n_in}; create it with n_in={n_features}.")
+    if sample[0] != n_in:
+        own = f"input_shape={tuple(sample)}" if positions else f"n_in={sample[0]}"
+        raise ValueError(f"{x_name} has {sample[0]} features, but the network takes {n_in}; create it with {own}.")
     if targets.shape[:1] != (n,):
         rows = targets.shape[0] if targets.ndim else 0
         raise ValueError(f"{y_name} has {rows} rows but {x_name} has {n}; they must be equal.")

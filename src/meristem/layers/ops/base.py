@@ -104,7 +104,7 @@ def padding(kernel: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def shifted_sum(weight: Any, wide: Any, first: int) -> Any:
-    """Σ over taps of a kernel: each unit's weight [units, *kernel] times its padded values, whose positions begin at `first`."""
+    """Σ over taps: weights [units, *kernel] times the values that each tap reads, padded, with positions from `first` on."""
     kernel = weight.shape[1:]
     sizes = [total - n + 1 for total, n in zip(wide.shape[first:], kernel, strict=False)]
 
