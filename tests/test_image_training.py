@@ -204,7 +204,7 @@ def test_bfloat16_gives_gradients_of_the_float32_weights():
     )
     for a, b in zip(jax.tree.leaves(exact), jax.tree.leaves(short), strict=True):
         assert b.dtype == a.dtype == jnp.float32
-        np.testing.assert_allclose(b, a, atol=0.05 * float(jnp.abs(a).max()) + 1e-6)
+        assert jnp.linalg.norm(b - a) <= 0.1 * jnp.linalg.norm(a) + 1e-4
 
 
 # ---- augmentation

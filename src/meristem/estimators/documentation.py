@@ -18,7 +18,7 @@ E = TypeVar("E", bound=BaseEstimator)
 ESTIMATORS: dict[str, type[BaseEstimator]] = {}  # those that files may name
 PARAMETERS = {
     "penalty": "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: no pressure "
-    "towards a small network. 'auto' is 1e-3 for classifiers, 1e-4 for images; for regressors 1e-3 · (1 - `predictability_`), "
+    "towards a small network. 'auto' is 1e-3 for classifiers, 3e-5 for images; for regressors 1e-3 · (1 - `predictability_`), "
     "at least 1e-4.",
     "width": "Units of every layer: the most that a tunnel can open per layer. 'auto' learns it, up to `max_width`.",
     "max_width": "With width='auto': the largest. Tunnels begin with 32, and get more where over half of the units are open.",
@@ -92,7 +92,7 @@ PARAMETERS = {
     "augment": "Changes to the images of each step, by name: 'crop' (shifts), 'flip' (left and right), 'cutout' (hides a "
     "square), as ('crop', 'flip'). 'auto' is ('crop',) for images of at least 8 × 8; () is none.",
     "epochs": "Passes over the images: the learning rate rises and falls in them, and gates close in the last three fifths. "
-    "'auto': 30, or 1,200 steps where images are few.",
+    "'auto': 30, or 1,700 steps where images are few.",
     "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
     "estimator, X and y: higher is better), or a metric of the report ('rmse', 'log_loss'); the report's headline, too. None: "
     "the held-out loss. The length of training always depends on the loss.",

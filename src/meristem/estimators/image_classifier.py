@@ -8,7 +8,6 @@ takes pixels as they are. Fitted attributes are set at the end: a fit that fails
 """
 
 import warnings
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -31,7 +30,7 @@ from meristem.estimators.documentation import registered
 from meristem.estimators.encoded_table import padded_size
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import FAILED, GrowthWarning
-from meristem.estimators.image_input import check_images, pixel_scaling
+from meristem.estimators.image_input import EncodedImages, check_images, pixel_scaling
 from meristem.estimators.input_checks import check_labels, weights_of
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import continued
@@ -49,25 +48,13 @@ from meristem.train.train_state import TrainState, fit_to_recipe, start
 from meristem.train.training_data import Data, prepare
 
 HISTORY = ["loss", "error", "layer_sizes", "soft_size", "hard_size", "rate"]
-PENALTY = 1e-4
-EPOCHS, STEPS = 30, 1200  # of a training: passes over the images, or steps, whichever is longer
+PENALTY = 3e-5
+EPOCHS, STEPS = 30, 1700  # of a training: passes over the images, or steps, whichever is longer
 WEIGHT_DECAY, B2 = 0.02, 0.99
 FIRST_CHANNELS = 8, 16  # the most of the first stage, of small images and of others; each further stage has twice as many
 SMALL, LEAST_POSITIONS = 16, 4  # the side of a small image; positions that a stage keeps, of up to three
 RATE = 1e-2  # at the top of the cycle
 ROWS, AT_ONCE = 256, 256  # the smallest padded number of rows; images that go through a network at once
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedImages:
-    """The images of a fit, and the encoding of their classes."""
-
-    x: np.ndarray  # [n, height, width, …]
-    y: np.ndarray  # encoded
-    weight: np.ndarray  # [n]
-    targets: Classes
-    seed: int
-    is_stream: bool
 
 
 @registered
@@ -176,7 +163,7 @@ class TunnelImageClassifier(ClassifierMixin, BaseEstimator):
                 epochs=None if table.is_stream else epochs,
             )
             prepared = prepare(_padded(table), state.network, recipe.task)
-            with checkpointing(self, table, watch, say) as watcher:  # type: ignore[arg-type]
+            with checkpointing(self, table, watch, say) as watcher:
                 run = fit(of_state(state, recipe, knobs), prepared, max_epochs=epochs, watch=watcher)
             self._store(run, table, continues=continues)
             last = {key: values[-1] for key, values in run.history.items()}

@@ -9,6 +9,7 @@ images then share.
 """
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,23 @@ from sklearn.utils.validation import validate_data
 
 from meristem.check import many, short
 from meristem.estimators.input_checks import length_error, naming_argument, value_error
+from meristem.targets import Classes
 
 LEAST_SIDE = 5  # of images that a flat row may be
 BLOCK = 1024  # images
 LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedImages:
+    """The images of a fit, and the encoding of their classes."""
+
+    x: np.ndarray  # [n, height, width, …]
+    y: np.ndarray  # encoded
+    weight: np.ndarray  # [n]
+    targets: Classes
+    seed: int
+    is_stream: bool
 
 
 def check_images(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
