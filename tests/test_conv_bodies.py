@@ -21,26 +21,29 @@ HEIGHT, WIDTH = 7, 6
 
 
 def images(n: int = 160) -> Data:
-    """Noise of two channels as bytes; 1 where the first has a bright square of 2 × 2 somewhere, 0 where it has a bar."""
+    """Noise of two channels; 1 where the first has a bright square of 2 × 2 somewhere, 0 where it has a bar."""
     rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 90, (n, HEIGHT, WIDTH, 2)), rng.integers(0, 2, n)
+    x, y = rng.uniform(0, 0.35, (n, HEIGHT, WIDTH, 2)), rng.integers(0, 2, n)
     for image, target in zip(x, y, strict=True):
         row, column = rng.integers(0, HEIGHT - 3), rng.integers(0, WIDTH - 2)
         height, width = (2, 2) if target else (4, 1)
-        image[row : row + height, column : column + width, 0] += 140
-    return Data(x.astype(np.uint8), y.astype(np.float32))
+        image[row : row + height, column : column + width, 0] += 0.6
+    return Data(x.astype(np.float32), y.astype(np.float32))
 
 
-def create_with(body: str):
-    def create(key: jax.Array) -> Network:
-        return Network.create(body, input_shape=(HEIGHT, WIDTH, 2), n_out=1, max_width=(5, 7), depth=(2, 1), key=key)
+SIZES = {  # of two stages, and of two blocks in one
+    "conv-branch": {"max_width": (5, 7), "depth": 1},
+    "conv-inverted": {"max_width": 6, "depth": 2},
+    "conv-tunnel": {"max_width": 8, "depth": 2},
+}
 
-    return create
 
-
-@pytest.fixture(scope="module", params=["conv-branch", "conv-inverted", "conv-tunnel"])
+@pytest.fixture(scope="module", params=SIZES)
 def trained(request):
-    return contract.train(create_with(request.param), images())
+    def create(key: jax.Array) -> Network:
+        return Network.create(request.param, input_shape=(HEIGHT, WIDTH, 2), n_out=1, **SIZES[request.param], key=key)
+
+    return contract.train(create, images())
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
@@ -201,6 +204,6 @@ def test_vectors_and_images_are_told_apart():
     network = Network.create("conv-branch", input_shape=(4, 5, 2), n_out=1, width=3, key=KEY)
     assert network.body.trunk is None and network.width == 3
     with pytest.raises(ValueError, match=r"\[samples, 4, 5, 2\]"):
-        fit(network, Data(np.zeros((3, 4, 5)), np.zeros(3)), learning_rate=0.1)
+        fit(network, Data(np.zeros((3, 4, 5)), np.zeros(3)), learning_rate=0.1, penalty=0.0, key=KEY)
     with pytest.raises(ValueError, match=r"input_shape=\(6, 5, 2\)"):
-        fit(network, Data(np.zeros((3, 6, 5, 2)), np.zeros(3)), learning_rate=0.1)
+        fit(network, Data(np.zeros((3, 6, 5, 2)), np.zeros(3)), learning_rate=0.1, penalty=0.0, key=KEY)

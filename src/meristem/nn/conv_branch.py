@@ -26,7 +26,7 @@ class ConvBranch(Convolutional):
     """`depth` blocks of `units` inner channels.
 
     >>> body = ConvBranch(width=3, units=4, depth=2, positions=(5, 5), key=jax.random.key(0))
-    >>> body(jnp.ones((3, 5, 5))).shape
+    >>> body(jax.numpy.ones((3, 5, 5))).shape
     (3, 5, 5)
     """
 

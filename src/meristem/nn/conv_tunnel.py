@@ -23,8 +23,9 @@ from meristem.nn.rows import gated_layers, placed, stood
 class ConvTunnel(Convolutional):
     """`depth` layers of `width` channels.
 
+    >>> import jax
     >>> body = ConvTunnel(width=3, depth=2, positions=(5, 5), key=jax.random.key(0))
-    >>> body(jnp.ones((3, 5, 5))).shape
+    >>> body(jax.numpy.ones((3, 5, 5))).shape
     (3, 5, 5)
     """
 

@@ -8,6 +8,7 @@ A kernel has the dimensions of the positions; as many positions come out as go i
 t ⊙ h, t being the gates of the trunk (body.py); price = Σ g, and Σ t where the width is learned.
 """
 
+import inspect
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -88,8 +89,8 @@ class Convolutional(Body):
                 yield rows, gate[rows], *arrays
 
     def options(self) -> dict[str, Any]:
-        names = {name: value for name, value in super().options().items() if name != "gate_start"}  # the gates are an array
-        return names | {"positions": list(self.positions)}
+        names = set(inspect.signature(type(self)).parameters) - {"gate_start", "key"}  # the gates are an array
+        return {name: getattr(self, name) for name in names} | {"positions": list(self.positions)}
 
 
 def gated_columns(weight: Any, gates: Any) -> Any:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Num, PRNGKeyArray
 
 from meristem.check import check_number, check_size, short
 from meristem.layers.image_layers import Pixels, Pool
@@ -29,6 +30,7 @@ PIXEL_MEAN, PIXEL_SCALE = 0.5, 0.25
 class ImageStem(Part):
     """An image [height, width, channels] or [height, width] as values [n, height, width].
 
+    >>> import jax
     >>> ImageStem((5, 4, 3), 2, key=jax.random.key(0))(jnp.ones((5, 4, 3))).shape
     (2, 5, 4)
     """
@@ -58,7 +60,9 @@ class ImageStem(Part):
     width = property(lambda self: self.weight.shape[-4])
     kernel = property(lambda self: self.weight.shape[-1])
 
-    def __call__(self, x: Float[Array, "height width ..."]) -> Float[Array, "n height width"]:
+    def __call__(self, x: Num[Array, "height width ..."]) -> Float[Array, "n height width"]:
+        if not jnp.issubdtype(x.dtype, jnp.inexact):
+            raise ValueError(f"An image has type {x.dtype}; a network takes floats, of bytes x / 255.")
         return JAX.conv(self.weight, None, self._pixels()(JAX, x))
 
     def _pixels(self) -> Pixels:
@@ -78,6 +82,7 @@ class ImageStem(Part):
 class Downsample(Part):
     """The means over windows of 2 × 2, and a linear map of the channels: [in, *positions] → [out, *halved(positions)].
 
+    >>> import jax
     >>> Downsample(2, 3, positions=(5, 4), key=jax.random.key(0))(jnp.ones((2, 5, 4))).shape
     (3, 2, 2)
     """

@@ -41,8 +41,10 @@ class JaxOps(Ops[Array]):
         return y if bias is None else y + column(bias, y)
 
     def depthwise(self, weight: Any, bias: Any, h: Array, *, name: str = "depthwise") -> Array:
-        y = depthwise(jnp.asarray(weight, h.dtype), h)
-        return y if bias is None else y + column(jnp.asarray(bias, h.dtype), y)
+        dtype = h.dtype if jnp.issubdtype(h.dtype, jnp.inexact) else jnp.result_type(float)
+        kernel, values = jnp.asarray(weight, dtype), h.astype(dtype)
+        y = column(kernel, values) * values if kernel.size == len(kernel) else depthwise(kernel, values)
+        return y if bias is None else y + column(jnp.asarray(bias, dtype), y)
 
     def pool(self, window: Sequence[int], h: Array) -> Array:
         means: Array = window_means(window, h, 1)
