@@ -17,7 +17,7 @@ test: .venv/installed-test lint
 # The random tests with eighty times as many cases as in the suite: about an hour on two cores, at most 8 GiB a process. Each part
 # can be run alone (make soak-data); the counts go to results/soak.json.
 SOAK := random models data calls surroundings kills double contract
-SOAK_random := sparse reference compact settle docs runs live cv sklearn_checks reference_trainer trunk estimators regression_losses own_convolution own_feed_forward
+SOAK_random := sparse reference compact settle docs runs live cv sklearn_checks reference_trainer trunk estimators regression_losses own_convolution own_feed_forward conv_bodies
 SOAK_models := io_refused io_forged run_files
 SOAK_data := data_damaged downloads
 SOAK_calls := estimator_calls

@@ -16,6 +16,7 @@ from exporting import KINDS, assert_close, everywhere, random_layer, some_x
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import Predictor, spread
 from meristem.layers.activation import ACTIVATIONS
+from meristem.layers.image_layers import ConvolutionBlock, GatedConvolution, InvertedBlock, Pixels, Pool
 from meristem.layers.layer import Affine, Convolution, Gated, Layer, Leaf, Mean, Perceptron, Tree
 from meristem.layers.ops.jax import JAX
 
@@ -40,7 +41,8 @@ def _arrays(rng: np.random.Generator, *shapes: tuple[int, ...]) -> list[np.ndarr
 
 def test_no_kind_of_layer_is_missing():
     ours = {kind for kind in Layer.__subclasses__() if kind.__module__.startswith("meristem.")}
-    assert ours == KINDS | {Convolution, Mean} and set(map(type, variants("relu"))) == KINDS
+    on_positions = {Convolution, Mean, Pixels, Pool, GatedConvolution, ConvolutionBlock, InvertedBlock}
+    assert ours == KINDS | on_positions and set(map(type, variants("relu"))) == KINDS
 
 
 def backends(network: CompactNetwork, x: np.ndarray) -> Iterator[np.ndarray]:
@@ -94,6 +96,23 @@ def test_convolutions_are_the_same_everywhere(kernel, rows):
         assert_close(np.stack([network(jnp.asarray(sample)) for sample in x[:2]]), expected[:2])
         for got in backends(network, x) if depth == 3 else [Predictor(network).outputs(x)]:
             assert_close(got, expected)
+
+
+@pytest.mark.parametrize("kernel", [(3,), (2, 3)])
+def test_blocks_of_convolutions_are_the_same_everywhere(kernel):
+    rng, ones = np.random.default_rng(0), (1,) * len(kernel)
+    positions = (7, 5)[: len(kernel)]
+    dense = _arrays(rng, (4, WIDTH, *kernel), (4,), (WIDTH, 4, *kernel))
+    inverted = _arrays(rng, (6, WIDTH, *ones), (6,), (6, *kernel), (6,), (WIDTH, 6, *ones))
+    gated = _arrays(rng, (2, WIDTH, *kernel), (2,), (2,))
+    blocks = ConvolutionBlock(*dense, "tanh"), InvertedBlock(*inverted, "relu"), GatedConvolution(*gated, (1, 3), "relu")
+    halves = tuple(n // 2 for n in positions)
+    network = CompactNetwork((*blocks, Pool(WIDTH, (2,) * len(kernel)), Mean(WIDTH, halves)), positions)
+    x = rng.normal(size=(6, WIDTH, *positions)).astype(np.float32)
+    expected = np.asarray(jax.vmap(network)(jnp.asarray(x)))
+    assert_close(np.stack([network(jnp.asarray(sample)) for sample in x[:2]]), expected[:2])
+    for got in backends(network, x):
+        assert_close(got, expected)
 
 
 def test_a_convolution_is_a_sum_over_taps():

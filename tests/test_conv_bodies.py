@@ -14,7 +14,8 @@ from meristem.compact import compact
 from meristem.compact.inference import Predictor
 from meristem.complexity import soft_multiply_adds, soft_parameters
 from meristem.gate import fully_open, map_gates
-from meristem.nn import ConvBranch, ConvInverted, ConvTunnel, Downsample, ImageStem, Network
+from meristem.nn import ConvBranch, ConvInverted, ConvTunnel, Downsample, ImageStem, Network, Stages
+from meristem.train.settle import model_cost
 
 KEY = jax.random.key(0)
 HEIGHT, WIDTH = 7, 6
@@ -151,6 +152,29 @@ def test_images_of_any_shape_are_the_same_everywhere(shape):
         assert small.n_parameters < n_parameters_of(network)
         for got in [jax.vmap(small)(jnp.asarray(x)), Predictor(small).outputs(x), *everywhere(network, x)]:
             assert_close(np.asarray(got), expected)
+
+
+class OwnModel(eqx.Module):
+    """One of a person's own: two stages among other layers."""
+
+    body: Stages
+    last: eqx.nn.Linear
+
+    def __call__(self, x):
+        return self.last(self.body(x).mean((1, 2)))
+
+
+def test_a_model_of_ones_own_holds_bodies_without_trunk_gates():
+    keys = jax.random.split(KEY, 4)
+    first = ConvInverted(width=2, units=4, depth=1, positions=(5, 4), key=keys[0])
+    second = ConvBranch(width=3, units=3, depth=1, positions=(2, 2), key=keys[1])
+    model = OwnModel(Stages([first, Downsample(2, 3, (5, 4), key=keys[2]), second]), eqx.nn.Linear(3, 2, key=keys[3]))
+    model = eqx.tree_at(lambda m: m.body.parts[0].gate.value, model, jnp.array([[0.5, 0.0, 0.0, 1.0]]))
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 5, 4)), jnp.float32)
+    small = compact(model)
+    np.testing.assert_allclose(small(x), model(x), rtol=1e-5, atol=1e-6)
+    assert small.body.units == (2, 2, 3)
+    assert float(model_cost(fully_open(model))) == small.body.n_parameters + 2 * 3 + 2
 
 
 def n_parameters_of(network: Network) -> int:

@@ -28,7 +28,7 @@ from meristem.check import check_number, check_size
 from meristem.gate import is_confined
 from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.layers.layer import Affine, Perceptron
-from meristem.layers.ops.jax import depthwise
+from meristem.layers.ops.jax import DEPTHWISE
 from meristem.nn import Body, Network
 from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import open_mask
@@ -141,7 +141,7 @@ def _products(jaxpr: Any) -> int:
         if equation.primitive.name == "conv_general_dilated":
             n_out = shapes[1][parameters["dimension_numbers"].rhs_spec[0]]
             count += equation.outvars[0].aval.size * math.prod(shapes[1]) // n_out
-        if parameters.get("name") == depthwise.__name__:
+        if parameters.get("name") == DEPTHWISE:
             count += equation.outvars[0].aval.size * math.prod(shapes[0][1:])
         for value in parameters.values():
             inner = getattr(value, "jaxpr", value)

@@ -104,7 +104,7 @@ def compact_body(body: Body) -> CompactNetwork:
     if leaves in places:
         layers = [*layers, Affine(np.diag(gates[leaves])[:, places[leaves]], None)]
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(body) if eqx.is_inexact_array(leaf)]
-    return _stored(layers, dtypes[0] if dtypes else jnp.result_type(float), ())
+    return _stored(layers, dtypes[0] if dtypes else jnp.result_type(float), getattr(body, "positions", ()))
 
 
 def trunk_gates(declared: Axes) -> dict[str, np.ndarray]:

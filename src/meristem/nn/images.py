@@ -46,10 +46,10 @@ def image_parts(
     names = [
         name for name in inspect.signature(kind).parameters if name not in ("width", "units", "positions", "learn_width", "key")
     ]
-    known = dict.fromkeys([*names, *["expansion"] * (body in EXPANSION), "pixel_mean", "pixel_scale"])
+    choices = dict.fromkeys([*names, *["expansion"] * (body in EXPANSION), "pixel_mean", "pixel_scale"])
     for option in options | ({} if expansion is None else {"expansion": expansion}):
-        if option not in known:
-            raise unknown(f"option of body={body!r}", option, list(known))
+        if option not in choices:
+            raise unknown(f"option of body={body!r}", option, list(choices))
     learns = width is None or isinstance(width, str)
     most = STAGES if max_width is None else max_width
     widths = _sizes("max_width", most) if learns else _sizes("width", width)
@@ -57,25 +57,18 @@ def image_parts(
     if len(depths) != len(widths):
         raise ValueError(f"depth={short(depth)} must be a number, or {len(widths)}: one for each stage.")
     stem_key, head_key, *keys = jax.random.split(key, 2 + 2 * len(widths))
-    positions, parts = (height, columns), list[Part]()
+    positions, parts = tuple[int, ...]((height, columns)), list[Any]()
     for stage, (n, n_blocks) in enumerate(zip(widths, depths, strict=True)):
         if stage:
             parts.append(Downsample(widths[stage - 1], n, positions, key=keys[2 * stage]))
             positions = halved(positions)
         units = {"units": inner_units(body, n, expansion)} if body in EXPANSION else {}
-        own = {
-            "width": n,
-            "depth": n_blocks,
-            "positions": positions,
-            "kernel": kernel,
-            "learn_width": learns,
-            **units,
-            **options,
-        }
-        parts.append(kind(**own, key=keys[2 * stage + 1]))
+        own = {"width": n, "depth": n_blocks, "positions": positions, "learn_width": learns, **units, **options}
+        parts.append(kind(**own, kernel=kernel, key=keys[2 * stage + 1]))
     stem = ImageStem(input_shape, widths[0], kernel=kernel, pixel_mean=pixel_mean, pixel_scale=pixel_scale, key=stem_key)
-    whole = parts[0] if len(parts) == 1 else Stages(parts)
-    return stem, whole, PooledLinear(widths[-1], n_out, positions=positions, key=head_key)
+    pooled: Any = PooledLinear  # whose constructor is that of Linear, which mypy does not see
+    stages = parts[0] if len(parts) == 1 else Stages(parts)
+    return stem, stages, pooled(widths[-1], n_out, positions=positions, key=head_key)
 
 
 def inner_units(body: str, width: int, expansion: float | None) -> int:

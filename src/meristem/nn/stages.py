@@ -38,6 +38,8 @@ class Stages(Body):
         if not self.parts or not all(isinstance(part, Part) for part in self.parts):
             raise ValueError("parts must be bodies and maps of meristem.nn, at least one: Stages([Tunnel(…), Linear(…), …]).")
 
+    positions = property(lambda self: getattr(self.parts[0], "positions", ()))  # of what enters
+
     def priced(self, x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, ""]]:
         total = jnp.zeros((), x.dtype)
         for part in self.parts:

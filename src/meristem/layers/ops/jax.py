@@ -43,7 +43,7 @@ class JaxOps(Ops[Array]):
     def depthwise(self, weight: Any, bias: Any, h: Array, *, name: str = "depthwise") -> Array:
         dtype = h.dtype if jnp.issubdtype(h.dtype, jnp.inexact) else jnp.result_type(float)
         kernel, values = jnp.asarray(weight, dtype), h.astype(dtype)
-        y = column(kernel, values) * values if kernel.size == len(kernel) else depthwise(kernel, values)
+        y = column(kernel, values) * values if kernel.size == len(kernel) else depthwise_program(kernel, values)
         return y if bias is None else y + column(jnp.asarray(bias, dtype), y)
 
     def pool(self, window: Sequence[int], h: Array) -> Array:
@@ -84,16 +84,16 @@ class JaxOps(Ops[Array]):
         return sum(others, start=first)
 
 
-@jax.jit
 def depthwise(weight: Array, h: Array) -> Array:
-    """Each unit convolved with its own kernel, as a sum of shifts: a CPU takes six times as long for a grouped convolution.
-
-    A program of its own name, by which its products are counted (compact/report.py).
-    """
+    """Each unit convolved with its own kernel, as a sum of shifts: a CPU takes six times as long for a grouped convolution."""
     around = padding(weight.shape[1:])
     wide = jnp.pad(h, [(0, 0), *around, *[(0, 0)] * (h.ndim - weight.ndim)])
     y: Array = shifted_sum(weight, wide, 1)
     return y
+
+
+DEPTHWISE = depthwise.__name__  # the name of its program, by which its products are counted (compact/report.py)
+depthwise_program = jax.jit(depthwise)
 
 
 def column(values: Any, h: Array) -> Array:
