@@ -7,10 +7,9 @@ import pytest
 
 from commanding import meristem_here
 from meristem.tables.data_faults import data_faults, later_dates, rare_test_classes, sentinel_values
-from meristem.tables.drift import drift_lines
 from meristem.tables.frames import table_of
+from meristem.tables.leaks_and_drift import drift_lines, leaking_columns, telling_gaps
 from meristem.tables.split import TableSplit
-from meristem.tables.target_leaks import leaking_columns, telling_gaps
 from test_tables_commands import FEW, people
 
 rng = np.random.default_rng(0)

@@ -1,5 +1,6 @@
 """Boundaries of models that larger tests do not notice: padding, trees, populations, leaves yet to open, thresholds."""
 
+import time
 from itertools import product
 
 import equinox as eqx
@@ -10,12 +11,15 @@ import pytest
 
 from meristem.compact.inference import BLOCK, Predictor, spread
 from meristem.compact.report import Cost, Report, approximate, in_turns, multiply_adds
+from meristem.complexity import hard_size, soft_size
 from meristem.layers.compact_network import CompactNetwork
 from meristem.layers.layer import Affine, Gated
-from meristem.nn import Budding, Highway, Linear, Network, Plain, Residual, Tunnel
+from meristem.nn import Body, Budding, Highway, Linear, Network, Plain, Residual, Stages, Tunnel
 from meristem.nn.axes import Axis
 from meristem.nn.axis_counts import placed_on
-from meristem.nn.compaction import compact_body
+from meristem.nn.compaction import compact_body, on_open_places
+from meristem.nn.linear import glorot
+from meristem.nn.network import divide_outputs
 from meristem.nn.rows import Live, Rows, placed, put, stood, taken
 from meristem.nn.structure import Gates, Nodes
 from meristem.nn.tree import is_tree, leaf_openness, node_openness
@@ -139,6 +143,66 @@ def test_a_tree_fits_a_capacity_of_its_own_leaves():
         with_capacity(body, 1, [])
 
 
+@pytest.mark.parametrize("depth", TREES)
+def test_a_tree_is_mixed_by_a_number_for_each_pair_of_leaves(depth):
+    """Each leaf reads itself and all before it; a single one has no choice."""
+    body = eqx.tree_at(lambda b: b.depth, Budding(3, capacity=4, key=KEY), jnp.asarray(depth))
+    leaves = 1 + sum(own >= 0 for own in depth[1:])
+    assert float(body.axes().n_shares()) == (sum(range(1, leaves + 1)) if leaves > 1 else 0)
+
+
+# ---- ends of networks
+
+
+def test_weights_start_within_the_bound_of_their_last_two_axes():
+    assert 0.95 < np.abs(glorot(KEY, (50, 4, 2))).max() <= 1, "√(6 / (4 + 2))"
+
+
+def test_outputs_are_divided():
+    network = Network.create("tunnel", 2, 3, width=4, depth=1, key=KEY)
+    network = eqx.tree_at(lambda n: n.head.bias, network, jnp.array([1.0, 2.0, 3.0]))
+    small = divide_outputs(network, 4.0)
+    for own, all_of_it in zip(jax.tree.leaves(small.head), jax.tree.leaves(network.head), strict=True):
+        np.testing.assert_allclose(4 * own, all_of_it)
+        assert own.dtype == all_of_it.dtype
+    np.testing.assert_array_equal(small.embed.weight, network.embed.weight)
+
+
+def test_live_parameters_are_those_of_open_units_of_the_embedding_and_of_the_head():
+    network = Network.create("tunnel", 2, 3, width=4, depth=2, key=KEY)
+    assert network.live_parameters() == 2 * 4 + 4 * 3 + 3
+    gates = jnp.array([[0.5, 0.0, 0.25, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    network = eqx.tree_at(lambda n: n.body.gate.value, network, gates)
+    assert network.live_parameters() == 2 * 4 + 4 * 3 + 3 + 3 * (4 + 1 + 1), "a weight row, a bias, a gate"
+
+
+def test_a_closed_trunk_keeps_one_dimension():
+    gates = {"trunk": np.zeros(4)}
+    small, places = on_open_places(body := Tunnel(4, 2, learn_width=True, key=KEY), body.axes(), gates)
+    assert places["trunk"].tolist() == [0] and small.width == 1
+
+
+def test_stages_alone_are_compacted_between_their_own_trunks():
+    keys = jax.random.split(KEY, 3)
+    options = {"learn_width": True}
+    parts = [Tunnel(4, 1, key=keys[0], **options), Linear(4, 3, key=keys[1]), Tunnel(3, 1, key=keys[2], **options)]
+    for place, gates in ((0, [1.0, 0.0, 0.5, 0.0]), (2, [0.0, 0.25, 1.0])):
+        replaced = jnp.asarray(gates), jnp.asarray([gates]) * 0.5
+        parts[place] = eqx.tree_at(lambda b: (b.trunk.value, b.gate.value), parts[place], replaced)
+    body, x = Stages(parts), jnp.array([[1.0, -2.0, 3.0, 4.0], [0.5, 0.0, -1.0, 2.0]])
+    np.testing.assert_allclose(jax.vmap(compact_body(body))(x), jax.vmap(body)(x), rtol=1e-5)
+
+
+def test_a_body_without_gates_has_the_size_of_one():
+    class Sine(Body):
+        width: int = eqx.field(static=True)
+
+        def priced(self, x):
+            return jnp.sin(x), jnp.zeros(())
+
+    assert float(soft_size(Sine(3), jnp.ones((1, 3)))) == int(hard_size(Sine(3))) == 1
+
+
 # ---- what is said of a structure
 
 
@@ -216,7 +280,10 @@ def test_what_a_convolution_multiplies_and_what_a_report_compares():
         return jax.lax.conv_general_dilated(x[None], kernel, (1,), "VALID")
 
     assert multiply_adds(convolution, jnp.ones((3, 8))) == 7 * 5 * 3 * 2
-    assert {name: len(seconds) for name, seconds in in_turns({"a": lambda: jnp.ones(1)}, 4).items()} == {"a": 4}
+    began = time.perf_counter()
+    seconds = in_turns({"a": lambda: jnp.ones(1)}, 4)
+    assert {name: len(each) for name, each in seconds.items()} == {"a": 4}
+    assert 0 < sum(seconds["a"]) <= time.perf_counter() - began
     table = Report(Cost(2000, 1500, 3e-4), Cost(20, 10, 1e-4), Cost(30, 25, 2e-4), (4, 2), 1000, 1e-7, "cpu")
     assert table.speedup == pytest.approx(3)
     cells = [line.split() for line in str(table).splitlines()[2:]]

@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 
 import meristem
-from meristem import Recipe
+from drawing import subplots
+from meristem import Data, Recipe
 from meristem.complexity import UNIT
 from meristem.nn import Network
 from meristem.paths.folds import check_weights, constant_losses, fold_weights, has_learned, measured_rows, shuffled_folds
-from meristem.paths.halving import _rungs, better_half, least_loss, promising
+from meristem.paths.halving import _rungs, better_half, least_loss, promising, trained
 from meristem.paths.members import by_number, default_penalties, grid, settings_of
+from meristem.paths.penalty_path import knobs_of
+from meristem.paths.picture import MOST_NAMES, draw_path
 from meristem.paths.result import Path
 from meristem.train.hyperparameters import Knobs
 from meristem.train.objectives import Binary, Multiclass, Multilabel, SquaredError
 from meristem.train.run import begin
+from meristem.train.training_data import prepare
 
 
 def table(losses: list[list[float]], penalties: list[float], **more: np.ndarray) -> Path:
@@ -47,6 +51,7 @@ def test_once_a_network_settles_earlier_losses_do_not_count():
     assert least(losses, [0, 1, 1, 1], settle=False) == 0.1
     assert least([np.nan, 0.5], [0, 0]) == 0.5
     assert least_loss(begun) == np.inf
+    assert "0.5" not in repr(replace(begun, past={"dev_loss": np.array([0.5])})), "a history is not printed"
 
 
 def test_a_setting_as_good_as_the_limit_is_not_better():
@@ -164,7 +169,44 @@ def test_a_gain_of_one_percent_is_not_learned_and_a_negative_loss_counts_by_its_
     assert not has_learned(np.array([-101.0]), np.array([-100.0])) and has_learned(np.array([-101.1]), np.array([-100.0]))
 
 
+def test_a_search_of_one_run_with_several_passes():
+    network = Network.create("tunnel", 3, 1, width=6, depth=2, key=jax.random.key(0))
+    run = begin(network, Recipe(batch_size=4), Knobs(1e-2, 1e-3, passes=2), jax.random.key(1))
+    prepared = prepare(Data(np.ones((4, 3), np.float32), np.ones(4)), network, run.recipe.task)
+    (same,) = trained([run], prepared, np.array([0]), max_epochs=0, stays=better_half)
+    assert same.epochs == 0 and not same.stopped
+
+
+def test_members_have_the_knobs_of_the_grid_and_the_rows_of_their_fold():
+    members = grid(penalties=[1e-3], l2s=[0.5], dropouts=[0.0, 0.25], rates=[0.1], folds=2, seeds=[0])
+    weights = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    for own, knobs in zip(members, knobs_of(members, weights), strict=True):
+        assert (knobs.learning_rate, knobs.penalty, knobs.l2, knobs.dropout or 0.0) == (0.1, 1e-3, 0.5, own.dropout)
+        assert (knobs.dropout is None) == (own.dropout == 0), "None compiles no dropout"
+        assert knobs.weight.tolist() == weights[0][own.fold].tolist()
+        assert knobs.dev_weight.tolist() == weights[1][own.fold].tolist()
+
+
 # ---- results
+
+
+@pytest.mark.parametrize(("layers", "has_names"), [(1, False), (2, True), (MOST_NAMES, True), (MOST_NAMES + 1, False)])
+def test_a_picture_names_its_layers_if_they_are_few(layers, has_names):
+    path = replace(table([[1.0], [2.0]], [1e-3, 1e-1]), layer_sizes=np.ones((2, layers)))
+    above, below = subplots(2)
+    draw_path(above, below, path, {})
+    assert (below.get_legend() is not None) == has_names and above.get_xscale() == below.get_xscale() == "log"
+    assert not below.texts
+
+
+def test_in_a_picture_a_penalty_of_zero_stands_left_of_the_others():
+    path = table([[1.0], [2.0], [3.0]], [0.0, 1e-3, 1e-1])
+    above, below = subplots(2)
+    draw_path(above, below, replace(path, layer_sizes=np.zeros((3, 2))), {})
+    zero, first, second = above.transData.transform([(penalty, 1.0) for penalty in (0.0, 1e-3, 1e-1)])[:, 0]
+    assert above.get_xlim()[0] < 0 and second - first > first - zero > 0.3 * (second - first), "linear below the least"
+    assert [label.get_text() != "" for label in below.texts] == [True], "nothing is open"
+    assert "layer_sizes" not in repr(path), "arrays of all members are not printed"
 
 
 def test_of_equal_points_the_larger_penalty_is_best():

@@ -38,6 +38,9 @@ def test_its_own_schedule_again_is_the_same_training(body, options):
     if options:  # what was best is an epoch of the last stage; without settling it may be of an earlier one
         for one, other in zip(jax.tree.leaves(run.best), jax.tree.leaves(again.best), strict=True):
             np.testing.assert_array_equal(one, other)
+    later = replace(begun, state=replace(begun.state, epoch=begun.state.epoch + 5), begun_at=np.asarray(5))
+    later = train_until(later, data, 2, WatcherGroup([]))
+    assert int(later.epochs) == len(later.history["loss"]) == 2, "epochs before a run began do not count"
     in_turn = replay(begun, [data, data], stage_ends([run]))
     for one, other in zip(jax.tree.leaves(again.best), jax.tree.leaves(in_turn.best), strict=True):
         np.testing.assert_array_equal(one, other, err_msg="an epoch of each of two equal blocks")
@@ -58,17 +61,19 @@ def test_stages_end_in_the_median_where_those_of_the_folds_did():
     assert stage_ends([like([0] * 5 + [1] * 5 + [2] * 5, 4)]).tolist() == [4, 4, 4]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_one_network_for_all_rows_is_trained_as_long_as_the_folds_were():
+    """With the shapes of test_cv.py, whose programs it uses."""
     X, y = load_iris(return_X_y=True)
-    small = {"max_width": 8, "depth": 2, "learning_rate": 0.03, "max_epochs": 40, "random_state": 0}
-    search = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 3}
+    small = {"max_width": 8, "depth": 2, "learning_rate": 0.02, "max_epochs": 25, "random_state": 0}
+    search = {"penalties": [1e-3], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 2}
     with pytest.warns(ConvergenceWarning, match="raise max_epochs"):  # a search says what a plain fit would say
         bag = meristem.TunnelClassifierCV(**small, **search).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="raise max_epochs"):
         one = meristem.TunnelClassifierCV(**small, **search, refit="one").fit(X, y)
     assert len(one.estimators_) == 1 and one.n_parameters_ < bag.n_parameters_
     assert one.n_iter_ == int(np.ceil(np.median([fold.best_epoch_ for fold in bag.estimators_])))
-    assert one.score(X, y) > 0.95
+    assert one.score(X, y) > 0.9
     bound = meristem.TunnelClassifierCV(**small, **search, price="parameters", budget=40).fit(X, y)
     assert bound.n_parameters_ <= 40 and len(bound.estimators_) == 1, "five networks would have to share a budget"
     assert jnp.isfinite(jnp.asarray(bound.predict_proba(X))).all()

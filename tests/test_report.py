@@ -14,8 +14,7 @@ import pytest
 import meristem
 from meristem.inputs.schema import inputs_in_words
 from meristem.report import render_page
-from meristem.report.baselines import cross_predict
-from meristem.report.comparison import Comparison, compare
+from meristem.report.baselines import Comparison, compare, cross_predict
 from meristem.report.formatting import significant
 from meristem.report.importance import Importance, permutation_importance
 from meristem.report.metric_formulas import Predicted

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from meristem.report.comparison import Comparison
+from meristem.report.baselines import Comparison
 from meristem.report.formatting import decimal
 from meristem.report.report_data import from_estimator
 from meristem.report.report_text import caveats

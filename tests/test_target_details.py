@@ -30,6 +30,10 @@ def test_classes_and_labels_by_their_logits():
     assert Labels(2).decode(np.array([[0.0, 0.1]])).tolist() == [[0, 1]]
 
 
+def test_every_row_is_in_the_column_of_its_class():
+    np.testing.assert_array_equal(THREE.columns(np.array([2, 0, 2])), [[0, 1], [1, 0], [0, 1]], "of classes that occur")
+
+
 @pytest.mark.parametrize("y", [np.ones(2), np.ones((3, 3)), np.ones((2, 3)), np.ones((2, 2, 1))])
 def test_labels_have_a_column_each_and_classes_none(y):
     assert Labels(2).encode(np.ones((3, 2))).dtype == np.float32
@@ -75,20 +79,31 @@ def test_a_class_may_change_if_two_outputs_are_within_twice_the_margin():
         ({"kind": "classes", "names": ["a", 1], "is_object": True}, {}),
         ({"kind": "classes", "names": ["a", "b"], "is_object": 1}, {}),
         ({"kind": "classes", "names": "ab", "is_object": True}, {}),
+        ({"kind": "classes", "threshold": 0.7}, {"classes": np.array([1, 2, 3])}),
+        ({"kind": "classes", "threshold": 0.7}, {"classes": np.array([1])}),
+        ({"kind": "classes", "positive": 0}, {"classes": np.array([1, 2, 3])}),
+        ({"kind": "classes", "threshold": 1.0}, {"classes": np.array([1, 2])}),
+        ({"kind": "classes", "positive": 2}, {"classes": np.array([1, 2])}),
         ({"kind": "labels", "count": 0}, {}),
         ({"kind": "labels", "count": 2**31}, {}),
         ({"kind": "labels", "count": True}, {}),
     ],
 )
 def test_forged_classes_and_labels_are_refused(header, arrays):
-    with pytest.raises(ValueError, match=r"^its"):
+    with pytest.raises(ValueError, match=r"^its? "):
         unpack(header, arrays)
 
 
 @pytest.mark.parametrize("classes", [np.array([0.5, 1.5]), np.array([False, True]), np.array(["a", "b"]), np.array([4])])
 def test_classes_of_any_type_come_back(classes):
     assert unpack(*Classes(classes).pack()).classes.tolist() == classes.tolist()
-    assert unpack(*Labels(1).pack()).n_out == 1
+    assert [unpack(*Labels(n).pack()).n_out for n in (1, 1000)] == [1, 1000]
+
+
+@pytest.mark.parametrize(("threshold", "positive"), [(0.5, 1), (0.7, 1), (0.5, 0), (0.2, 0)])
+def test_a_threshold_comes_back(threshold, positive):
+    again = unpack(*Classes(np.array(["no", "yes"]), threshold, positive).pack())
+    assert (again.threshold, again.positive, again.classes.tolist()) == (threshold, positive, ["no", "yes"])
 
 
 SCALING = {"total": np.ones(1), "mean": np.zeros(2), "variance": np.ones(2)}

@@ -4,15 +4,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from meristem import Data, Knobs, Recipe, close_to_budget, model_cost, settle, step
+from meristem.complexity import PRICES
 from meristem.gate import Confined
 from meristem.nn import Network
 from meristem.paths.folds import shuffled_folds
-from meristem.train.epoch import Batch, scan_batches
+from meristem.train.epoch import KEY_STRIDE, Batch, _next_plateau, descend, scan_batches
+from meristem.train.metrics import Measures
+from meristem.train.objectives import Multiclass
+from meristem.train.optimizer import adam
 from meristem.train.settle import FIRST_PRICE, check_budget, next_penalty, smallest
-from meristem.train.train_state import start
+from meristem.train.train_state import Plateau, no_growth, start
 
 
 @pytest.mark.parametrize(("rows", "n"), [(11, 3), (6, 2), (4, 4)])
@@ -50,6 +55,63 @@ def test_saliency_is_the_distance_of_a_gate_from_closed(closed):
     np.testing.assert_array_equal(settled["gate"].is_open, [False, True])
 
 
+def test_while_gates_close_only_a_thousandth_of_the_cost_is_an_improvement():
+    recipe = Recipe(settle=True)
+    network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
+
+    def epochs_since(stage: int, best: float, loss: float) -> int:
+        plateau = Plateau(jnp.float32(best), jnp.int32(5), jnp.int32(stage))
+        measures = Measures(*[None] * len(Measures._fields))._replace(loss=jnp.float32(loss))
+        return int(_next_plateau(plateau, measures, network, Knobs(1e-3, 0.0), recipe).since)
+
+    assert epochs_since(1, 2.0, 1.997) == 0 and epochs_since(1, 2.0, 1.999) == 6
+    assert epochs_since(1, -2.0, -2.001) == 6 and epochs_since(1, -2.0, -2.003) == 0, "relative to its size"
+    assert epochs_since(1, np.inf, 2.0) == 0 and epochs_since(0, 2.0, 1.999) == 0
+
+
+def test_no_two_passes_of_a_training_share_a_random_key():
+    epochs, passes = np.arange(2000), np.arange(50)[:, None]
+    numbers = epochs + passes * KEY_STRIDE
+    assert len(np.unique(numbers)) == numbers.size and numbers.max() < 2**31
+
+
+def test_every_pass_of_an_epoch_has_an_order_of_its_own():
+    """A second pass is not the first one once more; shapes and types stay, or the next epoch would compile anew."""
+    recipe, rows = Recipe(batch_size=4), jnp.arange(16.0).reshape(8, 2) / 16
+    data = Data(rows, jnp.arange(8.0) % 2)
+    state = start(Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0)), jax.random.key(1), recipe)
+
+    @jax.jit
+    def after(own, passes):
+        knobs = Knobs(jnp.asarray(0.1), jnp.asarray(1e-3), passes=passes)
+        return descend(own, no_growth(), data, knobs, jnp.zeros((), jnp.int32), recipe, parts=1)[0]
+
+    once, twice = (after(state, jnp.asarray(passes)) for passes in (1, 2))
+    repeated = after(once, jnp.asarray(1))  # its epoch, and so its key, is that of the first
+    for new, old in zip(jax.tree.leaves(twice), jax.tree.leaves(state), strict=True):
+        assert (new.shape, new.dtype) == (old.shape, old.dtype)
+    assert (twice.network.embed.weight != repeated.network.embed.weight).any()
+
+
+def test_adam_is_optaxs_where_all_layers_have_one_rate_and_age():
+    model = {"weight": jnp.array([[1.0, -2.0], [0.5, 3.0]]), "bias": jnp.array([0.1, -0.2])}
+    own, usual = adam(depth_decay=1.0), optax.adam(0.1)
+    own_state, state = own.init(model), usual.init(model)
+    for number in range(3):
+        grads = jax.tree.map(lambda leaf, n=number: jnp.sin(leaf + n), model)
+        own_updates, own_state = own.update(grads, own_state, model, learning_rate=0.1)
+        updates, state = usual.update(grads, state, model)
+        for mine, theirs in zip(jax.tree.leaves(own_updates), jax.tree.leaves(updates), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4)
+
+
+def test_the_loss_of_classes_is_the_negative_logarithm_of_the_probability():
+    outputs = np.array([0.5, -1.0, 2.0, 0.0], np.float32)
+    probabilities = np.exp(outputs) / np.exp(outputs).sum()
+    losses = [float(Multiclass().loss(jnp.asarray(outputs), jnp.asarray(k))) for k in range(4)]
+    np.testing.assert_allclose(losses, -np.log(probabilities), rtol=1e-5)
+
+
 def test_a_step_has_the_learning_rate_of_its_stage():
     recipe = Recipe(batch_size=4, scales=(1.0, 0.5, 0.25))
     network = Network.create("tunnel", 2, 1, width=3, depth=2, key=jax.random.key(0))
@@ -75,6 +137,15 @@ def test_the_smallest_network_is_within_a_budget_of_its_own_cost():
     check_budget(network, float(least), recipe)
     with pytest.raises(ValueError, match=f"budget={least - 1} .* {least} parameters"):
         check_budget(network, float(least - 1), recipe)
+
+
+def test_arrays_without_axes_are_stored_and_all_but_vectors_are_multiplied_by():
+    model = {"bias": jnp.ones(3), "matrix": jnp.ones((3, 2)), "counts": jnp.ones(4, int)}
+    assert {price: float(model_cost(model, price)) for price in PRICES} == {
+        "units": 0,
+        "parameters": 9,
+        "multiply-adds": 6,
+    }
 
 
 def test_a_model_of_ones_own_may_be_closed_to_its_least_cost():

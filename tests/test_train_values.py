@@ -1,11 +1,13 @@
 """What training computes with besides networks: bounds of arguments, schedules, averages, capacities, when to save; no fit."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from meristem import Data, Knobs, Recipe
@@ -108,6 +110,8 @@ def test_weights_belong_to_the_rows_of_their_set():
         ("watch", "error", "cost"),
         ("price", "parameters", "weight"),
         ("optimizer", None, "adam"),
+        ("optimizer", optax.sgd(0.1), SimpleNamespace(init=None)),
+        ("optimizer", optax.sgd(0.1), SimpleNamespace(update=None)),
     ],
 )
 def test_bounds_of_a_recipe(name, fine, wrong):

@@ -12,8 +12,8 @@ from meristem.estimators.base import Estimator
 from meristem.estimators.conformal import scores_of
 from meristem.estimators.defaults import ClassifierDefaults
 from meristem.estimators.documentation import registered
-from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import check_data, check_labels, check_scoring_data
+from meristem.estimators.network_estimator import NetworkEstimator
 from meristem.estimators.training_settings import Budding, Highway, Tunnel
 from meristem.report.task_metrics import RARE
 from meristem.targets import Classes, Labels
@@ -120,7 +120,7 @@ class ClassifierBase(ClassifierMixin, Estimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Classifier(ClassifierBase, Growing):
+class Classifier(ClassifierBase, NetworkEstimator):
     """A classifier with one network."""
 
     _defaults = ClassifierDefaults()

@@ -25,7 +25,7 @@ from meristem.estimators.conformal import Scores
 from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import fit_warning
-from meristem.estimators.growing import Growing
+from meristem.estimators.network_estimator import NetworkEstimator
 from meristem.estimators.parameters import check_parameters, parameters_of
 from meristem.estimators.regressors import BuddingRegressor, RegressorBase, TunnelRegressor
 from meristem.estimators.search import Blocks, Search
@@ -51,7 +51,7 @@ class CrossValidated(Estimator):
     halving: bool = True
     scoring: Any = None
 
-    _plain: ClassVar[type[Growing]]  # the estimator of one network
+    _plain: ClassVar[type[NetworkEstimator]]  # the estimator of one network
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Search, choose a setting, and store its model; rows of a group are never on both sides of a fold.
@@ -148,7 +148,7 @@ class CrossValidated(Estimator):
             warnings.warn(warning, stacklevel=3)
         return self
 
-    def _store(self, path: Path, chosen: Point, members: list[Growing], scores: Scores | None) -> None:
+    def _store(self, path: Path, chosen: Point, members: list[NetworkEstimator], scores: Scores | None) -> None:
         """Set all fitted attributes; `scores` are those of held-out rows, None of an old file."""
         self.path_, self.estimators_, self._scores_ = path, members, scores
         self.penalty_, self.l2_, self.input_dropout_ = chosen.penalty, chosen.l2, chosen.dropout

@@ -30,7 +30,7 @@ from meristem.compact.inference import as_numpy
 from meristem.estimators.conformal import Scores, scores_kind
 from meristem.estimators.cv import CrossValidated
 from meristem.estimators.documentation import ESTIMATORS, E
-from meristem.estimators.growing import HISTORY, Growing
+from meristem.estimators.network_estimator import HISTORY, NetworkEstimator
 from meristem.estimators.parameters import check_parameter, parameters_of
 from meristem.files import FileKind, register
 from meristem.files.named_arrays import Arrays, by_path, is_between, on_device, separated
@@ -58,7 +58,7 @@ EXTREME = 4.0  # standard deviations
 ARRAY_TYPES = ["|b", "<i", "<u", "|i", "|u", "<f", "<U", "O"]
 
 
-def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
+def pack(estimator: NetworkEstimator) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON header and the arrays of a fitted estimator."""
     header = pack_unfitted(estimator)
     if getattr(estimator, "_state_", None) is None:
@@ -73,12 +73,12 @@ def pack(estimator: Growing) -> tuple[dict[str, Any], Arrays]:
     return header, by_path(trained | {"targets": targets, "scaling": estimator._inputs_.preprocessor.pack()})
 
 
-def unpack(header: Any, arrays: Arrays) -> Growing:
+def unpack(header: Any, arrays: Arrays) -> NetworkEstimator:
     """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
     return ready_to_predict(check(header, arrays))
 
 
-def ready_to_predict(estimator: Growing) -> Growing:
+def ready_to_predict(estimator: NetworkEstimator) -> NetworkEstimator:
     """Return an estimator that `check` returned, with its networks on the device; ValueError if predictions are not finite."""
     estimator.network_, estimator._state_ = on_device((estimator.network_, estimator._state_))
     estimator._compact_ = as_numpy(compact(estimator.network_))
@@ -86,10 +86,10 @@ def ready_to_predict(estimator: Growing) -> Growing:
     return estimator
 
 
-def check(header: Any, arrays: Arrays) -> Growing:
+def check(header: Any, arrays: Arrays) -> NetworkEstimator:
     """Return the estimator with host arrays, which cannot predict yet; raise ValueError where its parts do not fit."""
     check_json(header, ESTIMATOR)
-    parts, estimator = separated(arrays, PARTS), unfitted(header, Growing)
+    parts, estimator = separated(arrays, PARTS), unfitted(header, NetworkEstimator)
     estimator.network_ = unpack_network(header["network"], parts["network"])
     estimator._state_ = unpack_state(header["state"], parts["state"])
     estimator._targets_ = unpack_targets(header["targets"], parts["targets"])
@@ -143,7 +143,7 @@ def unfitted(header: Any, base: type[E]) -> E:
     return estimator
 
 
-def check_predictions(estimator: Growing) -> None:
+def check_predictions(estimator: NetworkEstimator) -> None:
     """Raise ValueError unless predictions are finite for the mean row, extreme rows, and a row of missing values."""
     columns = estimator._inputs_.preprocessor
     mean, scale = columns.scaling.mean[: len(columns.fill)], columns.scaling.scale[: len(columns.fill)]
@@ -158,7 +158,7 @@ def check_predictions(estimator: Growing) -> None:
         raise ValueError("its predictions are not finite: its weights, or its scaling, are too large.")
 
 
-def _check_parts(estimator: Growing, header: dict[str, Any], columns: Preprocessor) -> None:
+def _check_parts(estimator: NetworkEstimator, header: dict[str, Any], columns: Preprocessor) -> None:
     """Raise ValueError unless the parts belong to one estimator, whose history has a row for each epoch."""
     names, targets = header["feature_names"], estimator._targets_
     last = header["state"]["network"]
@@ -265,7 +265,7 @@ def unpack_search(header: Any, arrays: Arrays) -> CrossValidated:
     return model
 
 
-def check_search(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[Growing], Scores | None]:
+def check_search(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Point, list[NetworkEstimator], Scores | None]:
     """Return the unfitted estimator, its path, the chosen point, the estimators of the bag, unable to predict, and scores."""
     check_json(header, SEARCH)
     model = unfitted(header, CrossValidated)
@@ -307,7 +307,7 @@ def _unpack_path(table: Arrays, layers: Any, seconds: float) -> Path:
 
 
 def _is_estimator(model: Any) -> bool:
-    return isinstance(model, Growing) and hasattr(model, "network_")
+    return isinstance(model, NetworkEstimator) and hasattr(model, "network_")
 
 
 def _is_search(model: Any) -> bool:

@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 from meristem.cache import keep_programs
 from meristem.estimators.fit_context import on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE
-from meristem.estimators.growing import Growing
+from meristem.estimators.network_estimator import NetworkEstimator
 from meristem.estimators.parameters import check_parameter, check_parameters
 from meristem.estimators.search import Search
 from meristem.paths.halving import promising
@@ -15,7 +15,15 @@ from meristem.paths.result import Path
 
 
 def path_of(
-    estimator: Growing, data: Any, lists: dict[str, Any], *, cv: Any, halving: bool, watch: Any, verbose: bool, **options: Any
+    estimator: NetworkEstimator,
+    data: Any,
+    lists: dict[str, Any],
+    *,
+    cv: Any,
+    halving: bool,
+    watch: Any,
+    verbose: bool,
+    **options: Any,
 ) -> Path:
     """Return `meristem.path` of an estimator, whose parameters replace lists that are None; options are fields of a search."""
     if not isinstance(data, tuple | list) or len(data) != 2:

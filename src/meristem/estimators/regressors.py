@@ -12,8 +12,8 @@ from meristem.estimators.base import Estimator
 from meristem.estimators.conformal import scores_of
 from meristem.estimators.defaults import RegressorDefaults
 from meristem.estimators.documentation import registered
-from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import check_data, check_numbers, check_scoring_data, naming_argument
+from meristem.estimators.network_estimator import NetworkEstimator
 from meristem.estimators.training_settings import Budding, Highway, Tunnel
 from meristem.targets import Counts, Numbers, losses
 from meristem.train.objectives import OBJECTIVES, Quantile
@@ -73,7 +73,7 @@ class RegressorBase(RegressorMixin, Estimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Regressor(RegressorBase, Growing):
+class Regressor(RegressorBase, NetworkEstimator):
     """A regressor with one network."""
 
     _defaults = RegressorDefaults()

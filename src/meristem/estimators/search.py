@@ -22,8 +22,8 @@ from meristem.check import short
 from meristem.estimators.conformal import MOST_ROWS, ClassScores, HeldOut, scores_kind
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_procedure import STEPS_SHARE
-from meristem.estimators.growing import Growing
 from meristem.estimators.input_checks import naming_argument
+from meristem.estimators.network_estimator import NetworkEstimator
 from meristem.estimators.training_settings import Room, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
@@ -55,7 +55,7 @@ LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "l
 class Search:
     """The data and settings of a search."""
 
-    estimator: Growing
+    estimator: NetworkEstimator
     table: EncodedTable
     folds: list[Fold]
     seeds: int = 1
@@ -169,14 +169,14 @@ class Search:
         except (ValueError, TypeError, AttributeError) as error:
             raise naming_argument(error, f"scoring={short(self.scoring)}") from error
 
-    def fitted(self, run: Run, temperature: float) -> Growing:
+    def fitted(self, run: Run, temperature: float) -> NetworkEstimator:
         """Return a copy of the estimator with the best network of a run."""
         model, table = copy.copy(self.estimator), self.table
         network = divide_outputs(trim_ends(run.best, table.inputs.n_inputs, table.targets.n_out), temperature)
         model._store(run, network, table, {"n_samples_seen_": int((table.weight > 0).sum())})
         return model
 
-    def held_out_scores(self, models: list[Growing], folds: list[int], n_averaged: int) -> Any:
+    def held_out_scores(self, models: list[NetworkEstimator], folds: list[int], n_averaged: int) -> Any:
         """Return the scores (conformal.py) of the rows that models of these folds held out; None of labels and quantiles."""
         table, kind = self.table, scores_kind(self.table.targets)
         is_held_out = np.stack([np.isin(np.arange(len(table.y)), self.folds[fold][1]) for fold in folds])

@@ -86,57 +86,45 @@ def _ratio(top: Any, bottom: Any, otherwise: float) -> float:
     return float(top / bottom) if bottom > 0 else otherwise
 
 
-def accuracy(outcome: Outcome) -> Statistic:
-    return _mean((outcome.y == outcome.predicted.values).astype(float))
+def _by_counts(formula: Callable[..., float]) -> Callable[[Outcome], Statistic]:
+    """Return a metric of the rows of each class, those predicted as it, and both, [classes + 1]; the last are unknown."""
+
+    def prepare(outcome: Outcome) -> Statistic:
+        y, values, n = np.where(outcome.y < 0, outcome.n_classes, outcome.y), outcome.predicted.values, outcome.n_classes + 1
+        is_right = y == values
+
+        def statistic(weight: np.ndarray) -> float:
+            true, predicted, right = (y, weight), (values, weight), (y, weight * is_right)
+            return formula(outcome, *(np.bincount(rows, each, n) for rows, each in (true, predicted, right)))
+
+        return statistic
+
+    return prepare
 
 
-def _class_counts(outcome: Outcome, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rows of each class, those predicted as it, and both, [classes + 1]; unknown classes are the last."""
-    y, values, n = np.where(outcome.y < 0, outcome.n_classes, outcome.y), outcome.predicted.values, outcome.n_classes + 1
-    right = np.bincount(y, weight * (y == values), n)
-    return np.bincount(y, weight, n), np.bincount(values, weight, n), right
+def _balanced_accuracy(outcome: Outcome, true: np.ndarray, predicted: np.ndarray, right: np.ndarray) -> float:
+    return float((right[true > 0] / true[true > 0]).mean())
 
 
-def balanced_accuracy(outcome: Outcome) -> Statistic:
-    def statistic(weight: np.ndarray) -> float:
-        true, _, right = _class_counts(outcome, weight)
-        return float((right[true > 0] / true[true > 0]).mean())
-
-    return statistic
-
-
-def recall(outcome: Outcome) -> Statistic:
-    is_positive, is_right = outcome.is_positive, outcome.y == outcome.predicted.values
-    return lambda weight: _ratio(weight @ (is_positive & is_right), weight @ is_positive, np.nan)
+def _f1(outcome: Outcome, *counts: np.ndarray) -> float:
+    """Return that of the positive one of two classes, of several the mean."""
+    true, predicted, right = (own[[outcome.positive]] if outcome.is_binary else own for own in counts)
+    occurs = true + predicted > 0
+    return float((2 * right[occurs] / (true + predicted)[occurs]).mean()) if occurs.any() else 0.0
 
 
-def precision(outcome: Outcome) -> Statistic:
-    is_predicted, is_right = outcome.predicted.values == outcome.positive, outcome.y == outcome.predicted.values
-    return lambda weight: _ratio(weight @ (is_predicted & is_right), weight @ is_predicted, 0.0)
+def _ranked(formula: Callable[[np.ndarray, np.ndarray], float]) -> Callable[[Outcome], Statistic]:
+    """Return a metric of a ranking: that of the positive class, or the mean over classes, each against the others.
 
-
-def f1(outcome: Outcome) -> Statistic:
-    """Of two classes that of the positive one, of several the mean."""
-
-    def statistic(weight: np.ndarray) -> float:
-        true, predicted, right = _class_counts(outcome, weight)
-        if outcome.is_binary:
-            true, predicted, right = (counts[[outcome.positive]] for counts in (true, predicted, right))
-        occurs = true + predicted > 0
-        return float((2 * right[occurs] / (true + predicted)[occurs]).mean()) if occurs.any() else 0.0
-
-    return statistic
-
-
-def _ranked(of_class: Callable[[np.ndarray, np.ndarray], Statistic]) -> Callable[[Outcome], Statistic]:
-    """Return a metric of a ranking: that of the positive class, or the mean over classes, each against the others."""
+    Its formula gets the sums of positive and of all weights by score, the highest score first.
+    """
 
     def prepare(outcome: Outcome) -> Statistic:
         classes = [outcome.positive] if outcome.is_binary else range(outcome.n_classes)
-        each = [of_class(outcome.y == c, outcome.probabilities[:, c]) for c in classes]
+        each = [_in_order(outcome.y == c, outcome.probabilities[:, c]) for c in classes]
 
         def statistic(weight: np.ndarray) -> float:
-            values = np.array([own(weight) for own in each])
+            values = np.array([formula(*sums(weight)) for sums in each])
             return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else np.nan
 
         return statistic
@@ -157,27 +145,15 @@ def _in_order(is_positive: np.ndarray, score: np.ndarray) -> Callable[[np.ndarra
     return sums
 
 
-def _roc_auc(is_positive: np.ndarray, score: np.ndarray) -> Statistic:
-    sums = _in_order(is_positive, score)
-
-    def statistic(weight: np.ndarray) -> float:
-        positive, every = sums(weight)
-        negative = every - positive
-        below = negative.sum() - np.cumsum(negative) + negative / 2  # a tie counts half
-        return _ratio(positive @ below, positive.sum() * negative.sum(), np.nan)
-
-    return statistic
+def _roc_auc(positive: np.ndarray, every: np.ndarray) -> float:
+    negative = every - positive
+    below = negative.sum() - np.cumsum(negative) + negative / 2  # a tie counts half
+    return _ratio(positive @ below, positive.sum() * negative.sum(), np.nan)
 
 
-def _average_precision(is_positive: np.ndarray, score: np.ndarray) -> Statistic:
-    sums = _in_order(is_positive, score)
-
-    def statistic(weight: np.ndarray) -> float:
-        positive, every = sums(weight)
-        precisions = np.cumsum(positive) / np.maximum(np.cumsum(every), LEAST)
-        return _ratio(positive @ precisions, positive.sum(), np.nan)
-
-    return statistic
+def _average_precision(positive: np.ndarray, every: np.ndarray) -> float:
+    precisions = np.cumsum(positive) / np.maximum(np.cumsum(every), LEAST)
+    return _ratio(positive @ precisions, positive.sum(), np.nan)
 
 
 def log_losses(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -265,4 +241,8 @@ def median_absolute_error(outcome: Outcome) -> Statistic:
     return statistic
 
 
+accuracy = _by_counts(lambda outcome, true, predicted, right: float(right.sum() / true.sum()))
+recall = _by_counts(lambda own, true, predicted, right: _ratio(right[own.positive], true[own.positive], np.nan))
+precision = _by_counts(lambda own, true, predicted, right: _ratio(right[own.positive], predicted[own.positive], 0.0))
+balanced_accuracy, f1 = _by_counts(_balanced_accuracy), _by_counts(_f1)
 roc_auc, average_precision = _ranked(_roc_auc), _ranked(_average_precision)

@@ -12,21 +12,11 @@ from meristem.check import many
 from meristem.inputs import Inputs, Preprocessor
 from meristem.paths.result import Point
 from meristem.report import scoring
-from meristem.report.baselines import cross_predict, fit_baselines
-from meristem.report.comparison import Comparison, compare, compare_scores, score_by, short_of_time
+from meristem.report.baselines import Comparison, compare, compare_scores, cross_predict, fit_baselines, score_by, short_of_time
 from meristem.report.importance import MOST_COLUMNS, Dependence, Importance, partial_dependence, permutation_importance
 from meristem.report.metric_formulas import log_losses
 from meristem.report.scoring import CLASS, LABELS, Scorer, decode_predictions, network_outputs
-from meristem.report.task_metrics import (
-    BY_LABEL,
-    DEFAULTS,
-    Metric,
-    Outcome,
-    evaluate,
-    headline,
-    outcome_of,
-    scores_in,
-)
+from meristem.report.task_metrics import BY_LABEL, DEFAULTS, Metric, Outcome, evaluate, headline, outcome_of, scores_in
 from meristem.show.elements import Markup
 
 BASELINE_SECONDS = 15.0

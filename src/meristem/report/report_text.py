@@ -7,7 +7,7 @@ import numpy as np
 
 from meristem.check import many
 from meristem.inputs.schema import TOO_MANY_TEXTS
-from meristem.report.comparison import Comparison
+from meristem.report.baselines import Comparison
 from meristem.report.formatting import count, decimal, interval_text, join_names, percent, score_text, significant
 from meristem.report.report_data import ReportData
 from meristem.report.scoring import CLASS, NUMBER

@@ -18,8 +18,8 @@ from meristem.report.report_data import COVERAGE, ReportData, Section, Table
 from meristem.report.report_text import gain_interval, verdict
 from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
 from meristem.report.sections_inputs import BLUE, MOST_ROWS, draw_rows, drawable
-from meristem.report.sections_threshold import threshold_section
 from meristem.report.task_metrics import MEANINGS, METRICS
+from meristem.report.thresholds import threshold_section
 from meristem.show.elements import Markup, shorten
 
 MOST_CONFUSIONS = 20  # that are listed

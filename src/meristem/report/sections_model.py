@@ -173,18 +173,8 @@ def _settings_table(
         ]
         for number, point in enumerate(points[:MOST_SETTINGS])
     ]
-    measure, error_name = measures
     more = f", the best {MOST_SETTINGS} of {len(points)}" if len(points) > MOST_SETTINGS else ""
-    header = [
-        "penalty",
-        "l2",
-        "dropout",
-        measure,
-        error_name,
-        "parameters per network",
-        epochs_header,
-        *(["remark"] if remarks else []),
-    ]
+    header = ["penalty", "l2", "dropout", *measures, "parameters per network", epochs_header, *["remark"] * bool(remarks)]
     return Table(caption + more, header, rows, is_folded=True)
 
 

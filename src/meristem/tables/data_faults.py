@@ -2,7 +2,7 @@
 
     data_faults(split) → lines that name the column, numbers and what to do
 
-Leaks are in target_leaks.py, drift in drift.py. At most 1,500 rows are searched for leaks, 20,000 for other faults of columns
+Leaks and drift are in leaks_and_drift.py. At most 1,500 rows are searched for leaks, 20,000 for other faults of columns
 (drawn with a fixed seed), all rows for duplicates. The table stays as it is. Imported by fitting.py.
 """
 
@@ -13,12 +13,17 @@ import numpy as np
 
 from meristem.check import many, short
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, TOO_MANY_TEXTS
-from meristem.tables.drift import drift_lines
 from meristem.tables.encoding import column_values
-from meristem.tables.quick_trees import area_under_curve, filled_ranks, forest_predictions
+from meristem.tables.leaks_and_drift import (
+    area_under_curve,
+    drift_lines,
+    filled_ranks,
+    forest_predictions,
+    leaking_columns,
+    telling_gaps,
+)
 from meristem.tables.split import CLASS, TableSplit, target_values
 from meristem.tables.table_columns import DAY, EPOCH, Table
-from meristem.tables.target_leaks import leaking_columns, telling_gaps
 
 Columns = Mapping[str, np.ndarray]
 MOST_ROWS, MOST_LEAK_ROWS = 20_000, 1500
@@ -29,11 +34,7 @@ CODES = (9, 99, 999, 9999, 99999, 999999, 88, 888, 8888, 77, 777)  # usual senti
 CODE_GAP, SPIKE_GAP = 0.1, 0.5  # between a sentinel and the others, relative to their range
 ZERO_SHARE, ZERO_LEVEL, ZERO_STEPS = 0.4, 0.25, 3  # the most zeros; other values begin at this share of the median, and steps
 FORETOLD = 0.8  # the area under the curve from which on other columns tell where the zeros are: they are values
-LEAST_SPIKE, MOST_SPIKE, SPIKE_FACTOR = (
-    0.02,
-    0.5,
-    10,
-)  # a value among the others: its share of the rows; times the next frequent
+LEAST_SPIKE, MOST_SPIKE, SPIKE_FACTOR = 0.02, 0.5, 10  # a value among others: its share; times the next frequent
 LEAST_LATER, LEAST_DATES = 0.99, 20  # the share of rows in which a date is not before another, and rows with both
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 AFTER = re.compile(
@@ -226,13 +227,14 @@ def rare_test_classes(labels: Sequence[str], n_train: np.ndarray, n_test: np.nda
     >>> rare_test_classes(["a", "b"], np.array([40, 8]), np.array([10, 2]))[0].partition(":")[0]
     "class 'b' has fewer than 5 test rows (2)"
     """
-    order = [int(place) for place in np.argsort(n_test, kind="stable") if n_test[place] < FEW_TEST_ROWS]
-    order = [place for place in order if n_train[place] + n_test[place] > 1]
-    if not order:
-        return []
-    names = ", ".join(f"{short(labels[place])} ({n_test[place]})" for place in order[:MOST_NAMED])
+    is_rare = (n_test < FEW_TEST_ROWS) & (n_train + n_test > 1)
+    order = [place for place in np.argsort(n_test, kind="stable").tolist() if is_rare[place]]
+    names = [f"{short(labels[place])} ({n_test[place]})" for place in order[:MOST_NAMED]]
     more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""
-    what = f"class {short(labels[order[0]])} has" if len(order) == 1 else f"{len(order):,} classes have"
-    which = f" ({n_test[order[0]]})" if len(order) == 1 else f": {names}{more}"
-    what = f"{what} fewer than {FEW_TEST_ROWS} test rows{which}"
-    return [f"{what}: how well they are predicted is hardly measured; give more rows, or a larger test"]
+    few, advice = (
+        f"fewer than {FEW_TEST_ROWS} test rows",
+        "how well they are predicted is hardly measured; give more rows, or a larger test",
+    )
+    if len(order) == 1:
+        return [f"class {short(labels[order[0]])} has {few} ({n_test[order[0]]}): {advice}"]
+    return [f"{len(order):,} classes have {few}: {', '.join(names)}{more}: {advice}"] if order else []

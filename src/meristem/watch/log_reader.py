@@ -170,10 +170,7 @@ class RunReader:
                 log.damaged += self._is_skipping and not was_skipping
                 if is_end and not was_skipping and line.strip():
                     log.add(line)
-                for n, most, what in (
-                    (log.n_networks, MOST_NETWORKS, "networks"),
-                    (log.n_numbers, MOST_NUMBERS, "numbers"),
-                ):
+                for n, most, what in ((log.n_networks, MOST_NETWORKS, "networks"), (log.n_numbers, MOST_NUMBERS, "numbers")):
                     if n > most:
                         raise ValueError(f"{str(self._lines)!r} holds more than {most:,} {what}, too many to watch.")
 

@@ -12,9 +12,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from meristem.pictures import figure_style
 from meristem.pictures.figure_style import INK, PARTS, Figure
-from meristem.pictures.studies.final_values import Panel, draw_final_values, size_panels
 from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, runs_with_discriminant
-from meristem.pictures.studies.settings_tried import draw_penalty_path, draw_settings
+from meristem.pictures.studies.run_comparisons import Panel, draw_final_values, draw_penalty_path, draw_settings, size_panels
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
 from meristem.pictures.studies.training_curves import MEDIAN, Curve, Row, draw_training, size_rows
 from meristem.show.measures import ERROR, Measure

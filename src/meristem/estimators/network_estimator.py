@@ -1,4 +1,4 @@
-"""Fit of all estimators with one network.
+"""The estimator with one network, which all but those that search are: its fit.
 
     fit: check → encode y → standardize → pad to shared shapes → train → remove the padding → compact → warn
 
@@ -38,7 +38,7 @@ HISTORY = ["loss", "error", "dev_loss", "dev_error", "layer_sizes", "soft_size",
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Growing(TrainingSettings):
+class NetworkEstimator(TrainingSettings):
     """An estimator with one network, at a given penalty."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: Any = None) -> Self:

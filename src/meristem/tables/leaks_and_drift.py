@@ -1,21 +1,26 @@
-"""Columns that give the target away: by their values, or by where they are missing. Imported by data_faults.py.
+"""Faults that quick predictions find: columns that give the target away, by their values or gaps, and drift of the test rows.
 
     leaking_columns(columns, y, labels) → lines;  telling_gaps(columns, y, labels) → lines
+    drift_lines(train, test, categories) → at most one line
 
-`columns` is name → float64 [rows], NaN where missing, codes of categories; `y` the target, an index of `labels`, or a number if
-there are none. Predictions are made out of sample, by trees, and judged by the share of a constant's error that they remove. A
-column leaks if it alone removes nearly all of it, and all other columns together leave at least twice as much.
+Columns are name → float64 [rows], NaN where missing, codes of categories; `y` is the target, an index of `labels`, or a number
+if there are none. Predictions are made from ranks, out of sample, by trees, and judged by the share of a constant's error that
+they remove. A column leaks if it alone removes nearly all of it, and all other columns together leave at least twice as much.
+
+For drift each column's values (Kolmogorov and Smirnov's distance; of categories the largest difference of a share) and gaps are
+compared, at a level of 0.001 for all columns together, and from a distance of 0.1 on; if none differs, a forest tells the rows
+of both apart by all columns, and the area under its curve is compared with a half. Imported by data_faults.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from meristem.check import short
-from meristem.tables.quick_trees import filled_ranks, forest_predictions, predictions, ranks
 
 Columns = Mapping[str, np.ndarray]
+FOLDS, LEAVES, LEAF_ROWS, TREES = 3, 64, 2, 30
 LEAST_SHARE = 0.85  # of the error of a constant, which a leak removes
 LEAST_FACTOR, LEAK_Z = 2, 2.0  # the others leave so many times the error, by so many standard errors
 TRIMMED = 0.01  # of the rows at both ends, for a linear relation
@@ -24,6 +29,48 @@ MOST_LEVELS = 10  # different values of a column that may follow from the target
 MOST_LEAKS = 3  # if more columns do so, each is compared with the others, too
 LEAST_DIFFERENCE, GAP_Z, LEAST_GAP_ROWS = 0.8, 3.0, 5  # of the shares of gaps on both sides of a target; standard errors
 REMEDY = "if it is not known when a prediction is needed, remove it"
+LEVEL, LEAST_DISTANCE = 0.001, 0.1
+LEAST_AREA, AREA_Z = 0.65, 6.0  # scores of one fold hang together: their area varies more than that of independent ones
+LEAST_DRIFT_ROWS, MOST_JOINT_ROWS = 20, 2400  # on each side; of a forest, together
+MOST_NAMED = 5
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Return the rank of each value, from −0.5 to 0.5; that of equal ones is their mean."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return ((np.cumsum(counts) - (counts - 1) / 2)[place] - 0.5) / len(values) - 0.5
+
+
+def filled_ranks(values: np.ndarray) -> np.ndarray:
+    """Return ranks, as float32 trees need them; missing values below all others."""
+    return np.where(np.isnan(values), -1.0, ranks(values))
+
+
+def predictions(inputs: np.ndarray, goals: np.ndarray, model: Any = None) -> np.ndarray:
+    """Return out-of-sample predictions of a tree, or another model, [rows, goals]."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    if model is None:
+        model = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=LEAF_ROWS, random_state=0)
+    fold, predicted = np.random.default_rng(0).permutation(len(goals)) % FOLDS, np.empty_like(goals)
+    for number in range(FOLDS):
+        model.fit(inputs[fold != number], goals[fold != number].squeeze(1) if goals.shape[1] == 1 else goals[fold != number])
+        predicted[fold == number] = model.predict(inputs[fold == number]).reshape(-1, goals.shape[1])
+    return predicted
+
+
+def forest_predictions(inputs: list[np.ndarray], goals: np.ndarray) -> np.ndarray:
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    if not inputs:
+        return np.repeat(goals.mean(0, keepdims=True), len(goals), 0)
+    return predictions(np.column_stack(inputs), goals, ExtraTreesRegressor(TREES, min_samples_leaf=LEAF_ROWS, random_state=0))
+
+
+def area_under_curve(scores: np.ndarray, is_positive: np.ndarray) -> float:
+    """Return the probability that a positive row has a higher score than another."""
+    places = ranks(scores)
+    return 0.5 + float(places[is_positive].mean() - places[~is_positive].mean())
 
 
 def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | None = None) -> list[str]:
@@ -154,3 +201,70 @@ def _is_same(values: np.ndarray, y: np.ndarray, labels: Any) -> bool:
         return bool(abs(np.corrcoef(values, ranks(y))[0, 1]) > 1 - 1e-9)
     pairs = np.unique(np.column_stack([values, y]), axis=0)
     return len(pairs) == len(np.unique(y)) == len(np.unique(values))
+
+
+def drift_lines(train: Columns, test: Columns, categories: Collection[str] = ()) -> list[str]:
+    """Return a line that names the columns, or all together, if the test rows differ from the training rows.
+
+    >>> x = np.arange(300.0)
+    >>> drift_lines({"year": x[:200]}, {"year": x[200:]})[0].partition(";")[0]
+    "the test rows drift from the training rows in column 'year' (median 99.5, then 249.5, distance 1.00)"
+    """
+    rows = [len(next(iter(columns.values()), ())) for columns in (train, test)]
+    if min(rows) < LEAST_DRIFT_ROWS:
+        return []
+    limit = np.log(4 * len(train) / LEVEL)  # of both comparisons of each column
+    distances: dict[str, tuple[float, str]] = {}
+    for name in train:
+        first, second = train[name], test[name]
+        gaps = np.isnan(first), np.isnan(second)
+        pairs = [_share_distance(*gaps)]
+        first, second = first[~gaps[0]], second[~gaps[1]]
+        words = [f"{gaps[0].mean():.0%}, then {gaps[1].mean():.0%} missing".replace("%", " %")]
+        if len(first) and len(second):
+            if name in categories:
+                values = np.unique(np.concatenate([first, second]))
+                pairs.append(max(_share_distance(first == value, second == value, len(values)) for value in values[:50]))
+                words.append("other shares of its categories")
+            else:
+                pairs.append(_ks_distance(first, second))
+                words.append(f"median {np.median(first):.4g}, then {np.median(second):.4g}")
+        for (distance, strength), text in zip(pairs, words, strict=True):
+            if strength > limit and distance >= max(LEAST_DISTANCE, distances.get(name, (0.0, ""))[0]):
+                distances[name] = distance, text
+    what = "if the model is meant for rows like the test rows, train it on such rows; if not, draw the test rows at random"
+    if distances:
+        order = sorted(distances, key=lambda name: -distances[name][0])
+        columns = [f"{short(name)} ({distances[name][1]}, distance {distances[name][0]:.2f})" for name in order[:MOST_NAMED]]
+        more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""
+        where = f"column{'s' * (len(order) > 1)} {', '.join(columns)}{more}"
+        return [f"the test rows drift from the training rows in {where}; {what}"]
+    area, z = _joint_area(train, test)
+    if area >= LEAST_AREA and z > AREA_Z:
+        return [f"the test rows drift from the training rows: all columns together tell them apart (AUC {area:.2f}); {what}"]
+    return []
+
+
+def _ks_distance(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+    """Return the largest distance of two distributions, and minus the logarithm of its level, less log 2."""
+    values, n, m = np.concatenate([first, second]), len(first), len(second)
+    shares = [np.searchsorted(np.sort(part), values, side="right") / len(part) for part in (first, second)]
+    distance = float(np.abs(shares[0] - shares[1]).max())
+    return distance, 2 * distance**2 * n * m / (n + m)
+
+
+def _share_distance(first: np.ndarray, second: np.ndarray, n_shares: int = 1) -> tuple[float, float]:
+    n, m = len(first), len(second)
+    distance, share = float(abs(first.mean() - second.mean())), (first.sum() + second.sum() + 1) / (n + m + 2)
+    return distance, distance**2 / (2 * share * (1 - share) * (1 / n + 1 / m)) - np.log(n_shares)
+
+
+def _joint_area(train: Columns, test: Columns) -> tuple[float, float]:
+    """Return how well a forest tells training and test rows apart, out of sample: the area, and its distance from chance."""
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(len(next(iter(columns.values()))))[: MOST_JOINT_ROWS // 2] for columns in (train, test)]
+    n, m = map(len, rows)
+    inputs = [filled_ranks(np.concatenate([train[name][rows[0]], test[name][rows[1]]])) for name in train]
+    is_test = np.arange(n + m) >= n
+    area = area_under_curve(forest_predictions(inputs, is_test[:, None].astype(float))[:, 0], is_test)
+    return area, (area - 0.5) / np.sqrt((n + m + 1) / (12 * n * m))
