@@ -53,6 +53,11 @@ def network(key=0) -> Network:
     return Network.create("conv-branch", n_out=3, **options)
 
 
+def vectors() -> Network:
+    """A network that takes little to compute without compiling."""
+    return Network.create("tunnel", 4, 3, width=3, depth=1, key=jax.random.key(0))
+
+
 @pytest.fixture(scope="module")
 def trained() -> tuple[Run, Run]:
     """A run of all ideas after two epochs, and at its end."""
@@ -125,10 +130,8 @@ def test_a_recipe_that_asks_for_nothing_has_the_program_that_it_had():
     plain = text(Recipe(batch_size=8))
     assert text(Recipe(batch_size=8, smoothing=0.0, mixup=0.0, weight_decay=0.0, augment=())) == plain
     assert "bf16" not in plain and "cosine" not in plain
-    for more in ({"smoothing": 0.1}, {"mixup": 0.2}, {"weight_decay": 0.1}, {"average": 0.9}, {"precision": "bfloat16"}):
-        assert text(Recipe(batch_size=8, **more)) != plain
-    assert "bf16" in text(Recipe(batch_size=8, precision="bfloat16"))
-    assert "cosine" in text(Recipe(batch_size=8, schedule="cosine"), epochs=3)
+    others = text(Recipe(batch_size=8, precision="bfloat16", schedule="cosine"), epochs=3)
+    assert "bf16" in others and "cosine" in others
 
 
 # ---- one by one
@@ -171,7 +174,7 @@ def test_mixup_mixes_targets_as_it_mixes_samples_and_leaves_padding_out():
 
 
 def test_the_loss_of_a_mixture_is_the_mixture_of_losses():
-    net, x = network(), jnp.ones((2, 6, 5, 1))
+    net, x = vectors(), jnp.ones((2, 4))
     knobs, recipe = Knobs(1e-3, 0.0, l2=0.0), Recipe(objective="multiclass")
     losses = [float(epoch.cost(net, x, jnp.full(2, k), knobs, recipe)) for k in (0, 2)]
     both = epoch.cost(net, x, jnp.zeros(2, int), knobs, recipe, None, epoch.Mixed(jnp.full(2, 2), jnp.asarray(0.25)))
@@ -196,7 +199,7 @@ def test_the_average_forgets_its_first_steps_and_closed_gates_stay_closed_in_it(
 
 
 def test_bfloat16_gives_gradients_of_the_float32_weights():
-    net, x, y = network(), jnp.asarray(images().x[:8]) / 255, jnp.asarray(images().y[:8])
+    net, x, y = vectors(), jax.random.normal(jax.random.key(1), (8, 4)), jnp.arange(8) % 3
     knobs = Knobs(1e-3, 1e-3)
     exact, short = (
         eqx.filter_grad(epoch.cost)(net, x, y, knobs, Recipe(objective="multiclass", precision=precision))
