@@ -35,7 +35,6 @@ from meristem.estimators.input_checks import check_labels, weights_of
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import continued
 from meristem.export.endings import ending_of
-from meristem.files import save
 from meristem.files.atomic_write import PATHS
 from meristem.layers.image_layers import Pixels
 from meristem.nn import Network
@@ -84,7 +83,8 @@ class TunnelImageClassifier(ClassifierMixin, BaseEstimator):
     _rows_per_doubling: ClassVar[int] = 1000
     __no_type_check__: ClassVar[bool] = True
 
-    _batch_of = Estimator._batch_of
+    _batch_of, save, n_parameters_ = Estimator._batch_of, Estimator.save, Estimator.n_parameters_
+    __sklearn_is_fitted__ = Estimator.__sklearn_is_fitted__
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on images X and their classes y."""
@@ -238,15 +238,6 @@ class TunnelImageClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return jax.device_put(self._compact_)
 
-    @property
-    def n_parameters_(self) -> int:
-        return self._compact_.n_parameters
-
-    def save(self, path: PATHS) -> None:
-        """Write the estimator with its training state to a file, which `meristem.load(path)` restores to the bit."""
-        check_is_fitted(self)
-        save(path, self)
-
     def to_onnx(self, path: PATHS) -> Any:
         """Write the compact network as an ONNX file: X [N, height, width, …], pixels as they are, float32 → probabilities."""
         from meristem.export import to_onnx
@@ -259,9 +250,6 @@ class TunnelImageClassifier(ClassifierMixin, BaseEstimator):
         from meristem.export import to_torch
 
         return to_torch(self.compact(), ending=ending_of(self._targets_))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_compact_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
