@@ -122,6 +122,16 @@ def info_of(info: GrowthInfo) -> tuple[int, int, int]:
     return int(info.opened), int(info.closed), int(info.waited)
 
 
+def test_a_single_leaf_waits_and_keeps_its_state() -> None:
+    body = Budding(width=WIDTH, capacity=1, key=KEY)
+    body = eqx.tree_at(lambda b: b.leafness.value, body, jnp.array([0.9]))
+    grown, state, info = grow(body, make_state(body), key=KEY)
+    assert info_of(info) == (0, 0, 1) and gammas(grown) == [1]
+    assert_state(state, 1, [0], [0])
+    for new, old in zip(jax.tree.leaves(grown)[:4], jax.tree.leaves(body)[:4], strict=True):
+        assert (new == old).all()
+
+
 # ---- tree.py
 
 

@@ -14,7 +14,7 @@ from meristem import Data, Recipe
 from meristem.nn import Network
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Knobs
-from meristem.train.loop import replay, stage_ends, train_until
+from meristem.train.loop import n_held_out, replay, replay_on_all_rows, stage_ends, train_until
 from meristem.train.run import Run, begin
 from meristem.train.training_data import prepare
 
@@ -47,6 +47,26 @@ def test_its_own_schedule_again_is_the_same_training(body, options):
     kept = slice(int(run.best_epoch))
     np.testing.assert_array_equal(run.history["loss"][kept], again.history["loss"])
     np.testing.assert_array_equal(run.history["rate"][kept], again.history["rate"])
+
+
+def test_of_several_blocks_the_last_rows_of_each_are_held_out_for_a_temperature():
+    """The runs, of one block, need a high temperature; the final network has seen twenty blocks of rows as noisy."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20 * 60, 5)).astype(np.float32)
+    y = (x[:, 0] + x[:, 1] + 1.5 * rng.standard_normal(len(x)) > 0).astype(np.float32)
+    recipe = Recipe(batch_size=8, select="loss", calibrate=True, settle=True, price="parameters")
+    network = Network.create("tunnel", 5, 1, width=8, depth=2, key=jax.random.key(0))
+    blocks = [prepare(Data(x[start : start + 60], y[start : start + 60]), network, recipe.task) for start in range(0, 1200, 60)]
+    held = (np.arange(60) >= 48).astype(np.float32)
+    knobs = Knobs(1e-2, 0.0, l2=0.0, weight=1 - held, dev_weight=held)
+    of_one = [replay(begin(network, recipe, knobs, jax.random.key(1)), blocks[:1], [10, 20, 30])]
+    final = replay_on_all_rows(of_one, of_one[0].state, blocks, 60)
+    assert n_held_out(60) == 6 and n_held_out(10**6) == 2000
+    learned, for_temperature = np.asarray(final.knobs.weight), np.asarray(final.knobs.dev_weight)
+    assert learned.tolist() == [1.0] * 54 + [0.0] * 6 and for_temperature.tolist() == (1 - learned).tolist()
+    one_block = np.asarray(replay_on_all_rows(of_one, of_one[0].state, blocks[:1], 60).knobs.weight)
+    assert one_block.all(), "without more rows than the runs had, their temperature is the best estimate"
+    assert final.temperature != of_one[0].temperature
 
 
 def test_stages_end_in_the_median_where_those_of_the_folds_did():

@@ -1,5 +1,6 @@
 """Rooms and batches of estimators: training begins in small arrays, and takes larger ones only where these are crowded."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -69,6 +70,25 @@ def test_a_search_continues_in_a_larger_room():
     depths = {member.network_.body.depth for member in model.estimators_}
     assert len(depths) == 1 and model.path_.layer_sizes.shape == (2, depths.pop())
     assert model.score(X, y) > 0.8
+
+
+@pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # at such a penalty nothing opens, at 0 all of the units
+def test_a_search_for_a_tree_begins_with_a_single_leaf():
+    assert meristem.BuddingClassifier(max_leaves=3)._search_rooms == [(64, 1), (64, 3)]
+    assert meristem.BuddingClassifier(max_leaves=1, width=8)._search_rooms == [(8, 1)]
+    assert meristem.BuddingClassifier(settle=False)._search_rooms == [(64, 4)], "nothing is dropped that grew in vain"
+    X, y = iris()
+    same = {"l2s": [1e-6], "input_dropouts": [0.0], "cv": 2, "max_leaves": 2, **ROOMY, "max_width": 8}
+    del same["depth"]
+    parts = Parts()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The tree has all of its")  # it has one, where two are allowed
+        small = meristem.BuddingClassifierCV(penalties=[10.0], callbacks=parts, **same).fit(X, y)
+    assert parts.names == ["search"] and {tree.network_.body.capacity for tree in small.estimators_} == {1}
+    parts = Parts()
+    crowded = meristem.BuddingClassifierCV(penalties=[0.0], callbacks=parts, **same).fit(X, y)
+    assert parts.names == ["search", "room-1"]
+    assert len({tree.network_.body.capacity for tree in crowded.estimators_}) == 1 and crowded.score(X, y) > 0.8
 
 
 def test_the_defaults_of_many_rows_are_those_that_are_documented():

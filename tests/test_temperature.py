@@ -97,3 +97,16 @@ def test_estimators_ship_logits_that_are_as_sure_as_they_should_be():
     found.append((np.concatenate(each), np.concatenate([y[held], y[learn]])))
     for logits, told in found:
         assert log_loss(logits, told) < min(log_loss(logits, told, 0.6), log_loss(logits, told, 1.7))
+
+
+def test_a_network_that_learned_from_many_blocks_has_a_temperature_of_its_own():
+    """The folds of a sample of 48 rows know little and need another one."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40 * 48 + 3000, 5))
+    y = np.where(rng.random(len(x)) < 0.3, rng.integers(0, 3, len(x)), np.abs(x[:, 0]).round().clip(0, 2).astype(int))
+    small = {"max_width": 16, "depth": 2, "learning_rate": 0.03, "max_epochs": 60, "random_state": 0, "refit": "one", "cv": 2}
+    model = meristem.TunnelClassifierCV(penalties=[0.0], l2s=[0.0], input_dropouts=[0.0], **small)
+    blocks = [(x[start : start + 48], y[start : start + 48]) for start in range(0, 40 * 48, 48)]
+    model.fit_search(model._planned(*blocks[0]), blocks)
+    logits, told = model.decision_function(x[-3000:]), y[-3000:]
+    assert log_loss(logits, told) < min(log_loss(logits, told, 0.6), log_loss(logits, told, 1.7))

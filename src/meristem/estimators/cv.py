@@ -125,7 +125,8 @@ class CrossValidated(Estimator):
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
             constant = objective.constant_error(table.y, table.weight)
             judged = [] if search.watcher.over() else final
-            each = [fit_warning(run, run.best, search.max_epochs, constant) for run in judged]
+            most = search.estimator._max_capacity
+            each = [fit_warning(run, run.best, search.max_epochs, constant, most) for run in judged]
             raised = [warning for warning in each if warning is not None]
             warning = raised[0] if 2 * len(raised) > len(final) else None  # that of most networks at the chosen setting
             temperature = float(np.exp(np.mean([np.log(run.temperature) for run in final])))
@@ -140,7 +141,8 @@ class CrossValidated(Estimator):
             search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
             models = [search.fitted(run, temperature) for run in of_folds]
             scores = search.held_out_scores(models, own_folds, len(final))
-            models = models if final is of_folds else [search.fitted(run, temperature) for run in final]
+            own = float(final[0].temperature) if blocks and not makes_bag else temperature
+            models = models if final is of_folds else [search.fitted(run, own) for run in final]
             self._store(path, chosen, models, scores)
             threshold = f"; threshold {self.threshold_:.3g}" if isinstance(rule, str) else ""
             say(f"{name}: {many(len(final), 'network')} with {many(self.n_parameters_, 'parameter')} in all{threshold}")

@@ -2,7 +2,7 @@
 
     rows      256, 512, …, 2048, then four sizes between one power of two and the next
     features  32, 64, 128, 256, 320, 384, 448, 512, 640, …
-    outputs   8, 16, 32, 64, 80, …
+    outputs   1, 8, 16, 32, 64, 80, …
 
 A compiled program belongs to one shape. Small shapes are cheap, so there are few of them; at most a fifth of a large one is
 padding. Padding changes no result: rows get weight 0, features are 0 in every sample, and unused outputs are constant (the
@@ -35,7 +35,7 @@ from meristem.targets import Targets
 from meristem.train.objectives import Objective
 from meristem.train.training_data import Data, Prepared, prepare
 
-ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest padded sizes
+ROWS, FEATURES, OUTPUTS = 256, 32, 8  # the smallest padded sizes, but for a single output, whose loss would cost eight times
 LEAST_HELD_OUT = 5  # rows
 
 

@@ -159,7 +159,7 @@ def _training_error(run: Run) -> float:
     return float(np.nanmin(run.history["error"], initial=np.inf))
 
 
-def fit_warning(run: Run, network: Network, max_epochs: int, constant: float) -> Warning | None:
+def fit_warning(run: Run, network: Network, max_epochs: int, constant: float, max_capacity: int) -> Warning | None:
     """Return the warning of a fit, or None; `constant` is the error of the best constant prediction."""
     error = float(run.history["error"][int(run.best_epoch) - 1])
     if error > FAILED * constant > 0:  # a linear start alone is better
@@ -167,9 +167,9 @@ def fit_warning(run: Run, network: Network, max_epochs: int, constant: float) ->
             f"The training diverged: the error of its best model is {error:.3g}, that of a constant prediction {constant:.3g}. "
             "Lower learning_rate, or check the scale of the features."
         )
-    waited = bool(((run.history["waited"] > 0) & (run.history["most_leaves"] >= run.max_capacity)).any())
+    waited = bool(((run.history["waited"] > 0) & (run.history["most_leaves"] >= max_capacity)).any())
     body = structure(network.body)
-    crowded, unopened = body.crowded(most=run.max_capacity, waited=waited), body.unopened()
+    crowded, unopened = body.crowded(most=max_capacity, waited=waited), body.unopened()
     if crowded is not None:
         return GrowthWarning(crowded)
     if unopened is not None and error > POOR * constant > 0:

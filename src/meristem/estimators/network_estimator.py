@@ -167,7 +167,7 @@ class NetworkEstimator(TrainingSettings):
             )
         if not is_stream:
             constant = targets.objective.constant_error(table.y, table.weight)
-            if (warning := fit_warning(timed_run, network, epochs, constant)) is not None:
+            if (warning := fit_warning(timed_run, network, epochs, constant, self._max_capacity)) is not None:
                 warnings.warn(warning, stacklevel=4)
 
     def _store(self, run: Run, network: Network, table: EncodedTable, facts: dict[str, Any]) -> None:

@@ -124,7 +124,8 @@ class Search:
         knobs = knobs_of(members, fold_weights(self.folds, len(self.prepared.data.x)))
         patience = self.estimator._patience(n, STEPS_SHARE, is_patient=self._is_patient)
         shared: dict[str, Any] = {"budget": self.budget, "patience": float(patience), "passes": self.estimator._passes(n)}
-        most, pairs = self.estimator._max_capacity, zip(numbers, knobs, strict=True)
+        most = min(self.estimator._max_capacity, (self.room or self.estimator._rooms[-1]).depth)
+        pairs = zip(numbers, knobs, strict=True)
         return [of_state(states[number], self.recipe, own._replace(**shared), max_capacity=most) for number, own in pairs]
 
     def trained(self, members: list[Member], stays: Stays | None, first: int = 0) -> list[Run]:
@@ -224,9 +225,10 @@ class Search:
     def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
         """Search one by one in the smallest room; where the best networks are crowded, try their setting in a larger one.
 
+        The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
         Where that is clearly better, the next lower and the next higher penalty are tried there, too. Returns the last search.
         """
-        sizes, begun = self.estimator._rooms, time.perf_counter()
+        sizes, begun = self.estimator._search_rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
         path, runs = search.one_by_one(**lists)
         for number, (small, room) in enumerate(pairwise(sizes), 1):

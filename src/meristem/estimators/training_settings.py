@@ -36,7 +36,7 @@ CROWDED = 0.5  # of all units
 
 
 class Room(NamedTuple):
-    """The width and the layers of a network's arrays."""
+    """The width and the layers, of a tree the most leaves, of a network's arrays."""
 
     width: int
     depth: int
@@ -67,8 +67,9 @@ class TrainingSettings(Estimator):
     @property
     def _rooms(self) -> list[Room]:
         """The rooms of a training, the smallest first: one, but for tunnels that settle; ValueError without memory for all."""
-        is_learned = isinstance(self.width, str)
-        most = Room(int(self.max_width if is_learned else self.width), int(getattr(self, "depth", 1)))
+        is_learned, is_tree = isinstance(self.width, str), self._body == "budding"
+        depth = self._max_capacity if is_tree else int(getattr(self, "depth", 1))
+        most = Room(int(self.max_width if is_learned else self.width), depth)
         if self._body != "tunnel" or not self.settle:
             return [most]
         sizes = rooms(most, FIRST if is_learned else FIRST._replace(width=most.width))
@@ -76,10 +77,19 @@ class TrainingSettings(Estimator):
             check_memory((most.depth, most.width, most.width))
         return sizes
 
+    @property
+    def _search_rooms(self) -> list[Room]:
+        """The rooms of a search: that for a tree which settles begins with a single leaf."""
+        sizes, most = self._rooms, self._rooms[-1]
+        if self._body != "budding" or not self.settle or most.depth == 1:
+            return sizes
+        check_memory((2 * min(FIRST_LEAVES, most.depth), most.width, most.width))
+        return [most._replace(depth=1), most]
+
     def _network_options(self, room: Room) -> dict[str, Any]:
         """Return the options of `Network.create`."""
         width = {"width": "auto", "max_width": room.width} if isinstance(self.width, str) else {"width": room.width}
-        depth = {"depth": room.depth} if hasattr(self, "depth") else {"capacity": min(FIRST_LEAVES, self._max_capacity)}
+        depth = {"depth": room.depth} if hasattr(self, "depth") else {"capacity": min(FIRST_LEAVES, room.depth)}
         return {**width, **depth, "activation": self.activation, "feature_gates": bool(self.feature_gates)}
 
     def _recipe(self, targets: Targets, rows: int, *, has_dev: bool, work: int, is_patient: bool = False) -> Recipe:
@@ -139,7 +149,7 @@ class TrainingSettings(Estimator):
             np.float32(table.targets.objective.unused_output),
             body=self._body,
             n_in=padded_size(n_in, FEATURES),
-            n_out=padded_size(n_out, OUTPUTS),
+            n_out=n_out if n_out == 1 else padded_size(n_out, OUTPUTS),
             options=tuple(sorted(self._network_options(room).items())),
         )
 

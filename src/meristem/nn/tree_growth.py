@@ -52,8 +52,10 @@ def close_and_open(body: Budding, mirrors: Sequence[Any], key: PRNGKeyArray) -> 
         info = GrowthInfo(opened, closed, jnp.zeros((), jnp.int32))
         return eqx.filter((body, moved), eqx.is_array), info
 
-    arrays, info = jax.lax.cond(anyone(is_due(body)), change, lambda arrays: (arrays, GrowthInfo.total()), arrays)
-    body, moved = eqx.combine(arrays, rest)
+    moved, info = list(mirrors), GrowthInfo.total()
+    if body.capacity > 1:  # a single leaf has no place to open into, and nothing to close
+        arrays, info = jax.lax.cond(anyone(is_due(body)), change, lambda arrays: (arrays, info), arrays)
+        body, moved = eqx.combine(arrays, rest)
     # Leaves that found no place stay leaves; their moments are kept, so they ask again.
     waits = waiting(body)
     gamma = jnp.where(in_order(waits, jnp.zeros_like(waits)), 1, body.leafness.value)

@@ -206,7 +206,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
         estimator.fit_search(plan.search)
     else:
         blocks = RowBlocks(split, y, seed)
-        learned = blocks.n_rows
+        learned = blocks.n_learned
         estimator.fit_search(plan.search, blocks)
     estimator.callbacks = None  # no file holds them
     searched = time.monotonic()

@@ -37,7 +37,7 @@ LEAST = 4  # dimensions, units
 
 def adapt_capacity(state: TrainState, info: EpochInfo, least: int, most: int) -> TrainState:
     """Return the state with the capacity of the next epoch; `info` is on the host, a population shares one capacity."""
-    if not least or info.stopped.all():  # nothing grows, or no longer
+    if not least or least == most or info.stopped.all():  # nothing grows, or no longer
         return state
     capacity = new = state.network.capacity
     if info.waited[~info.stopped].any():

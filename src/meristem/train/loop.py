@@ -46,6 +46,7 @@ SHORT = 8  # trainings of fewer epochs do not settle; in others a stage is moved
 POLL = 0.1  # seconds between two calls of `watcher.over()`
 REPACK = 0.25  # the stopped share of a packed program at which it is repacked
 UNLIMITED = 10**9  # epochs
+TEMPERATURE_ROWS = 2000  # at most, of a block
 NO_WATCHER = WatcherGroup([])
 Runs = Mapping[int, Run]  # by member number
 Epochs = int | None
@@ -296,6 +297,11 @@ def replay(run: Run, blocks: Sequence[Prepared], ends: Sequence[int] | np.ndarra
     return within_budget(replace(run, best=run.last, best_epoch=run.epochs), blocks[0])
 
 
+def n_held_out(n: int) -> int:
+    """Return how many of n rows are held out for a temperature: one number, of which 2,000 rows tell enough."""
+    return min(TEMPERATURE_ROWS, n // 10)
+
+
 def replay_on_all_rows(
     runs: Sequence[Run],
     state: TrainState,
@@ -307,11 +313,15 @@ def replay_on_all_rows(
     """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by.
 
     Of several blocks of n rows, such as those of a table of which the runs had a sample, each epoch takes the next: training
-    then takes twice as long, and l2, which belongs to the number of rows, is lower.
+    then takes twice as long, and l2, which belongs to the number of rows, is lower. The network then overfits less than
+    those of the runs, so the last rows of each block are held out for a temperature of its own.
     """
-    first, rows = runs[0], jax.device_put((np.arange(len(blocks[0].data.x)) < n).astype(np.float32))
-    l2 = np.asarray(first.knobs.l2) / len(blocks)
-    knobs = first.knobs._replace(weight=rows, dev_weight=rows, budget=budget, l2=first.knobs.l2 if len(blocks) == 1 else l2)
+    first, row = runs[0], np.arange(len(blocks[0].data.x))
+    n_learned = n - n_held_out(n) if len(blocks) > 1 and first.recipe.calibrate else n
+    learned, held_out = (row < n_learned).astype(np.float32), ((row >= n_learned) & (row < n)).astype(np.float32)
+    weights = jax.device_put((learned, held_out if held_out.any() else learned))
+    l2 = first.knobs.l2 if len(blocks) == 1 else np.asarray(first.knobs.l2) / len(blocks)
+    knobs = first.knobs._replace(weight=weights[0], dev_weight=weights[1], budget=budget, l2=l2)
     run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
     return replay(run, blocks, stage_ends(runs) * min(2, len(blocks)), watcher)
 

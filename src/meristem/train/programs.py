@@ -130,10 +130,10 @@ def run_epoch(
     state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe, pulse: Pulse = None
 ) -> tuple[TrainState, Packed]:
     """Run one epoch, of one network or of a population; the result is on the device."""
-    if recipe.settle and (stage := int(np.max(state.plateau.stage))) >= 1:
-        passes = 1 if knobs.passes is None else int(np.max(knobs.passes))
+    if recipe.settle and (stage := int(np.asarray(state.plateau.stage).max())) >= 1:  # np.max would compute on the device
+        passes = 1 if knobs.passes is None else int(np.asarray(knobs.passes).max())
         steps, is_last = passes * steps_per_epoch(len(prepared.data.x), recipe.batch_size), stage >= len(recipe.scales) - 1
-        if is_due(int(np.max(state.epoch)), steps, is_last, knobs):
+        if is_due(int(np.asarray(state.epoch).max()), steps, is_last, knobs):
             state = settled(state, prepared, knobs, recipe)
     live = live_part(state, knobs, recipe)
     if live is None:
