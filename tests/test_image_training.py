@@ -99,6 +99,13 @@ def test_a_saved_run_continues_to_the_bit(trained, tmp_path):
     assert same((again.state.network, again.best, again.state.average), (end.state.network, end.best, end.state.average))
 
 
+def test_a_file_without_the_length_of_its_schedule_is_refused(trained, tmp_path):
+    early, _ = trained
+    with pytest.raises(ValueError, match="needs its length"):
+        meristem.save(tmp_path / "run", replace(early, knobs=early.knobs._replace(epochs=None)))
+    assert not (tmp_path / "run").exists()
+
+
 def test_fit_gives_a_schedule_its_length(trained):
     run = fit(network(), images(), learning_rate=5e-3, penalty=1e-3, key=jax.random.key(1), recipe=ALL, max_epochs=EPOCHS)
     assert same(run.best, trained[1].best)
