@@ -1,7 +1,7 @@
 """What a person reads: measures in words, progress while networks are trained, and what a network is made of."""
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,6 +16,7 @@ from meristem.nn import Network
 from meristem.show.describe import describe, describe_settings
 from meristem.show.measures import ERROR, LOSS, MACRO_F1, WRONG_LABELS, Measure, error_measure
 from meristem.show.progress import Progress
+from meristem.show.time_left import trainings
 from meristem.train.objectives import OBJECTIVES
 from meristem.train.train_state import EpochInfo
 from own_body import own_network
@@ -52,12 +53,12 @@ def test_settings_of_earlier_files_have_the_same_words() -> None:
 # Progress -------------------------------------------------------------------------------------------------------------------
 
 
-def info(epoch: int, *, rate: float = 0.003, error: float = 0.25, f1: float | None = None, stopped: bool = False) -> EpochInfo:
+def info(epoch: int, *, rate: float = 0.003, error: float = 0.25, f1: float | None = None, **others: int) -> EpochInfo:
     """An epoch as training tells of it."""
     known: dict[str, Any] = dict.fromkeys(["hard_size", "stage", "opened", "closed", "waited", "most_leaves"], 0)
     known |= dict.fromkeys(["improved", "stopped", "diverged"], False)
     known |= dict.fromkeys(["loss", "error", "dev_loss", "dev_error"], error) | dict.fromkeys(["macro_f1", "dev_macro_f1"], f1)
-    known |= {"epoch": epoch, "stopped": stopped, "rate": rate, "layer_sizes": [1.5, 2.0]}
+    known |= {"epoch": epoch, "rate": rate, "layer_sizes": [1.5, 2.0], **others}
     return EpochInfo(**{name: None if value is None else np.asarray(value) for name, value in known.items()})
 
 
@@ -134,38 +135,69 @@ def test_nothing_is_said_of_a_measure_that_is_not_there(lines: TextIO) -> None:
     assert written(lines)[0].startswith("tunnel, easy: epoch 1, soft size 3.5, rate")
 
 
-def test_the_time_left_of_a_search_is_true_after_its_first_third_and_no_line_comes_twice(tmp_path: Path) -> None:
-    """Ten members of which half leave after 16 epochs, ten more likewise, and a replay; an epoch takes 0.1 s, compiling 5 s."""
-    now, ratios, file = [0.0], list[float](), tmp_path / "lines"
+class SearchedByClock:
+    """A search whose epochs take 0.1 s, of larger networks 0.25 s; settings but the first leave after 16 epochs."""
+
+    def __init__(self, watcher: Any, seconds_left: Callable[[], float | None], now: list[float]):
+        self.watcher, self.seconds_left, self.now, self.rng = watcher, seconds_left, now, np.random.default_rng(0)
+        self.estimates: list[tuple[float, float | None]] = []
+
+    def wait(self, seconds: float) -> None:
+        for _ in range(round(20 * seconds)):
+            self.now[0] += 0.05
+            self.estimates.append((self.now[0], self.seconds_left()))
+
+    def stage(self, settings: int, *, later: float, units: int = 20, seconds: float = 0.1) -> None:
+        self.watcher.expect(later)
+        self.watcher.begin({m: {"penalty": m // 5, "fold": m % 5} for m in range(5 * settings)})
+        self.trained(range(5 * settings), range(1, 17), units, seconds)
+        self.watcher.leave(range(5, 5 * settings))
+        for member in range(5):
+            self.trained([member], range(17, int(self.rng.integers(75, 100))), units, seconds)
+
+    def trained(self, members: Sequence[int], epochs: range, units: int, seconds: float) -> None:
+        for member, epoch in product(members, epochs):
+            self.wait(seconds)
+            ends = epoch + 1 == epochs.stop != 17
+            stage, error = int(epoch > 60), 0.2 if member < 5 else 0.4
+            self.watcher.epoch(member, info(epoch, error=error, stopped=ends, stage=stage, hard_size=units))
+
+
+@pytest.mark.parametrize("enlarges", [False, True])
+def test_the_time_left_of_a_search_is_true_after_its_first_third_and_no_line_comes_twice(
+    enlarges: bool, tmp_path: Path
+) -> None:
+    """Compiling takes 5 s, and 7 s for larger networks, of which a second stage has neighboring penalties."""
+    now, file = [0.0], tmp_path / "lines"
     with (
-        file.open("w") as lines,
-        Progress(lines, clock=lambda: now[0]) as progress,
-        progress.group("CV", "fit", 21 * 60, LOSS) as watcher,
+        file.open("w") as shown,
+        Progress(shown, clock=lambda: now[0]) as progress,
+        progress.group("CV", "fit", 30 * 90, LOSS) as watcher,
     ):
-        total = 5 + 0.1 * (2 * (10 * 16 + 5 * 64) + 80)
-
-        def trained(members: range, epochs: range) -> None:
-            for member in members:
-                for epoch in epochs:
-                    now[0] += 0.1
-                    watcher.epoch(member, info(epoch, stopped=epoch == 80))
-                    if now[0] > total / 3 and total - now[0] > 2 and (left := progress.seconds_left()) is not None:
-                        ratios.append(left / (total - now[0]))
-
-        now[0] += 5
-        for first, later in ((0, 12), (10, 2)):
-            watcher.expect(later)
-            watcher.part("search").begin({first + member: {} for member in range(10)})
-            trained(range(first, first + 10), range(1, 17))
-            watcher.leave(range(first + 5, first + 10))
-            trained(range(first, first + 5), range(17, 81))
+        search = SearchedByClock(watcher, progress.seconds_left, now)
+        watcher.may_enlarge(30.0, 4.0)
+        watcher.part("search")
+        search.wait(5)
+        search.stage(3, later=trainings(4, 5) + 1)
+        search.stage(4, later=1, units=50 if enlarges else 20)
+        if enlarges:
+            watcher.part("room-1")
+            search.wait(7)
+            search.stage(1, later=5 + 1, units=100, seconds=0.25)
+            search.stage(1, later=1, units=100, seconds=0.25)
+        watcher.may_enlarge(np.inf, 1.0)
         watcher.expect(0)
         watcher.part("replay")
-        trained(range(1), range(1, 81))
-    shown = file.read_text().splitlines()
-    assert len(ratios) > 400 and min(ratios) > 1 / 1.5 and max(ratios) < 1.5
-    assert len(shown) < 12 and all(line != after for line, after in pairwise(shown)) and "nearly" not in "".join(shown)
-    assert next(line for line in shown if "10 networks" in line) == "CV, fit, search: 10 networks"
+        search.trained([0], range(1, 90), 20, 0.25 if enlarges else 0.1)
+    late = [(now[0] - at, left) for at, left in search.estimates if now[0] - at < 2 / 3 * now[0] and now[0] - at > 2]
+    ratios = np.array([np.nan if left is None else left / real for real, left in late])
+    assert np.isfinite(ratios).all() and (abs(np.log(ratios)) < np.log(1.5)).mean() > 0.95
+    lines = file.read_text().splitlines()
+    assert len(lines) < 16 and all(line != after for line, after in pairwise(lines)) and "nearly" not in "".join(lines)
+    assert next(line for line in lines if "15 networks" in line) == "CV, fit, search: 15 networks"
+    second = next(line for line in lines if "20 networks" in line)
+    assert "s left, or " in second and second.endswith("with larger networks"), "which is not known yet"
+    assert "larger" not in lines[-1]
 
 
 # Descriptions ---------------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def test_more_groups_than_a_column_has_texts(tmp_path):
     names = [f"order {place // 2}" for place in range(2400)]
     frame = pandas.DataFrame({"order": names, "x": np.arange(2400) % 7, "y": np.random.default_rng(0).normal(size=2400)})
     frame.to_csv(tmp_path / "orders.csv", index=False)
-    assert split(frame, group_column="order").rule.values.max() == 1199
+    assert split(frame, group_column="order").rule.groups.max() == 1199
     model = meristem.fit_table(str(tmp_path / "orders.csv"), target="y", group_column="order", cv=2, **QUICK)
     assert model.facts["split"] == {
         **{"kind": "group", "column": "order", "share": 0.2, "from": None, "duplicates": 0, "without_time": 0},
@@ -129,14 +129,16 @@ def test_identical_rows_are_used_once_if_asked():
     [
         ({"time_column": "dya"}, r"time_column='dya' is not known. Did you mean 'day'\?"),
         ({"group_column": "y"}, "group_column='y' is the target"),
-        ({"time_column": "day", "group_column": "patient"}, "exclude each other"),
+        ({"time_column": "day", "group_column": "day"}, "time_column and group_column are both 'day'; give two columns"),
+        ({"time_column": "day", "group_column": "once"}, "'day' with group_column='once' leaves 0 rows to learn from and 82"),
         ({"time_column": "patient"}, "time_column='patient' holds something else than times; give a column of dates, numbers"),
         ({"group_column": "same"}, "group_column='same' is the same in all rows"),
         ({"time_column": "written"}, "write dates as 2012-07-25"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(how, words):
-    frame = visits().assign(same=1)
+    frame = visits().assign(same=1, once="a")
+    frame.loc[0, "once"] = "b"
     frame["written"] = frame["day"].dt.strftime("%d.%m.%Y")
     with pytest.raises(ValueError, match=words):
         TableSplit.of(table_of(frame), target="y", **how)
@@ -144,7 +146,49 @@ def test_columns_that_do_not_fit_are_named(how, words):
         meristem.fit_table(frame, target="y", group_column="nobody")
 
 
-@pytest.mark.parametrize("how", [{"time_column": "day"}, {"group_column": "patient"}, {"drop_duplicates": True}])
+BOTH = {"time_column": "day", "group_column": "patient"}
+
+
+@pytest.mark.parametrize(("target", "patients"), [("y", 20), ("ill", 300)])
+def test_by_time_and_group_the_latest_rows_are_of_new_groups_and_folds_too(target, patients):
+    frame = visits(1200, patients)
+    own = split(frame, target, **BOTH)
+    patient, day = frame["patient"].to_numpy(), frame["day"].to_numpy()
+    plan = plan_fit(own, **PLAN, cv=4)
+    sides = [(plan.rows[learned], plan.rows[held_out]) for learned, held_out in plan.search.folds]
+    assert len(sides) == 4
+    for learned, held_out in [(own.train_rows, own.test_rows), *sides]:
+        assert not set(patient[learned]) & set(patient[held_out])
+        assert day[learned].max() < day[held_out].min()
+    n_left_out = 1200 - len(own.train_rows) - len(own.test_rows)
+    share = len(own.test_rows) / (1200 - n_left_out)
+    assert 0.15 < share < 0.25, "as many as asked for, of the rows that are used"
+    assert n_left_out < 700 and any(
+        line.startswith(f"{n_left_out} rows of groups that are on the other") for line in own.words()
+    )
+
+
+def test_rows_of_a_test_table_that_are_not_new_are_a_warning():
+    frame, later = visits(), visits(100, 30, seed=1)
+    later["day"] += np.timedelta64(70, "D")
+    own = split(frame, test=later, **BOTH)
+    n_known, n_early = later["patient"].isin(frame["patient"]).sum(), (later["day"] <= frame["day"].max()).sum()
+    by_group, by_time = own.table_warnings()
+    assert f"19 of 29 groups in the frame, with {n_known} of 100 rows, are learned from" in by_group
+    assert f"column 'day': {n_early} of 100 rows in the frame are not later" in by_time
+    assert any(line.startswith("split by group") and "folds hold out whole groups" in line for line in own.words())
+    new = later[~later["patient"].isin(frame["patient"])].assign(day=later["day"] + np.timedelta64(10, "D"))
+    assert split(frame, test=new, **BOTH).table_warnings() == []
+    without = new.drop(columns=["patient"]).assign(day="no time")
+    assert split(frame, test=without, **BOTH).table_warnings() == [
+        "the frame has no column 'patient': whether its groups are new is not known"
+    ]
+    months = frame.assign(day=frame["day"].dt.strftime("%Y-%m"))
+    (line,) = split(months, test=new.assign(day=["2012-03", *["2012-09"] * (len(new) - 1)]), time_column="day").table_warnings()
+    assert "1 of " in line
+
+
+@pytest.mark.parametrize("how", [{"time_column": "day"}, {"group_column": "patient"}, {"drop_duplicates": True}, BOTH])
 def test_a_saved_model_finds_its_test_rows(how, tmp_path):
     frame = pandas.concat([visits(), visits()[:50]], ignore_index=True)
     frame.to_csv(tmp_path / "visits.csv", index=False)

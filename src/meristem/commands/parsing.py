@@ -84,7 +84,10 @@ KEEP = (
     "If the target is copied, its prediction is called 'TARGET (predicted)'"
 )
 BY_TIME = "test on the latest rows by this column (dates, numbers or ISO texts), and search with folds that go forward in time"
-BY_GROUP = "hold out whole groups, such as patients, in the test and in folds; the column is no input"
+BY_GROUP = (
+    "hold out whole groups, such as patients, in the test and in folds; the column is no input; with --time-column, a group "
+    "on both sides of a time is drawn to one"
+)
 REFIT = (
     "one: a network that learns from all rows; bag: the average of the folds' networks; auto (default): one, and a bag with "
     "--seconds, which leaves no time for another training"

@@ -22,6 +22,7 @@ from meristem.compact import CompactNetwork
 from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier, check_threshold
 from meristem.estimators.conformal import Scores
+from meristem.estimators.curve_measurement import measure_curve
 from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import fit_warning
@@ -33,7 +34,10 @@ from meristem.estimators.training_settings import Budding, Tunnel
 from meristem.layers.layer import Bag
 from meristem.paths.folds import Fold, has_small_fold
 from meristem.paths.halving import least_loss
+from meristem.paths.learning_curve import SHARES
 from meristem.paths.result import Path, Point
+from meristem.show.time_left import trainings
+from meristem.train.loop import cores
 from meristem.train.run import within_budget
 from meristem.train.settle import check_budget, smallest
 
@@ -90,23 +94,27 @@ class CrossValidated(Estimator):
         """
         return self.budget is None and not has_small_fold(folds) if self.refit == "auto" else self.refit == "bag"
 
-    def fit_search(self, search: Search, blocks: Blocks = (), settling: int = 0) -> Self:
+    def fit_search(self, search: Search, blocks: Blocks = (), settling: int = 0, curve: str | None = None) -> Self:
         """Fit by a planned search; a single final network learns from these blocks, of which the search has a sample.
 
-        Where a callback ends the search, the best networks so far settle for `settling` epochs.
+        Where a callback ends the search, the best networks so far settle for `settling` epochs. `curve` is the metric of a
+        learning curve, which is then measured, too.
         """
         keep_programs()
         table, folds, name, objective = search.table, search.folds, type(self).__name__, search.table.targets.objective
         rates, rule = [search.estimator._rate_of(len(table.y))], getattr(self, "threshold", None)
         with on_device(self.device):
             lists = search.lists(penalties=self.penalties, l2s=self.l2s, dropouts=self.input_dropouts, rates=rates)
-        counts = [len(values) for values in lists.values()]
-        settings = sum(counts) - len(counts) + 1 if self.halving else math.prod(counts)
-        # A guess, for the progress display: some members stop early.
-        epochs = settings * len(folds) * min(search.max_epochs, max(60, search.max_epochs // 5))
+        counts = {name: len(values) for name, values in lists.items()}
+        first, later = math.prod(counts.values()), 0.0  # a guess, for the progress display
+        if self.halving:
+            later = sum(trainings(counts[name] - 1, 1) for name in ("dropouts", "penalties"))
+            first = counts["l2s"] * counts["rates"]
+        epochs = round((first + later) * len(folds) * search.usual_epochs)
         watched = watchers(name, epochs, objective, callbacks=self.callbacks, verbose=self.verbose)
         with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
-            search = replace(search, watcher=watcher)
+            replay = 0 if self.makes_bag(folds) else min(cores(), len(folds))  # it leaves the other cores idle
+            search = replace(search, watcher=watcher, afterwards=replay + (0 if curve is None else len(SHARES) * len(folds)))
             search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             if settling and watcher.over():
                 path, runs = search.with_best_settled(path, runs, settling)
@@ -116,6 +124,8 @@ class CrossValidated(Estimator):
                 f"{name}: {many(len(path.points), 'setting')} in {many(len(folds), 'fold')}, {path.seconds:.0f} s; "
                 f"penalty {chosen.penalty:.3g}, l2 {chosen.l2:.3g}, dropout {chosen.dropout:.3g}: held-out {measure} {best:.4g}"
             )
+            search = replace(search, afterwards=replay)
+            self._curve_ = None if curve is None else measure_curve(search, path, chosen.members, runs, curve)
             makes_bag = self.makes_bag(folds)
             members = path.replace_failed_folds(chosen) if makes_bag else chosen.members
             members = [m for m in members if runs[m].best_epoch]  # others diverged in their first epoch

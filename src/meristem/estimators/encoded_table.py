@@ -29,7 +29,7 @@ from meristem.check import short
 from meristem.estimators.input_checks import naming_argument
 from meristem.inputs import Inputs
 from meristem.nn import Network
-from meristem.paths.folds import Fold, check_weights
+from meristem.paths.folds import Fold, check_weights, separate_groups
 from meristem.sparse import Scattered, is_large
 from meristem.targets import Targets
 from meristem.train.objectives import Objective
@@ -91,7 +91,8 @@ class EncodedTable:
         """Return the training and held-out rows of each fold; a number of folds is shuffled, and stratified if possible.
 
         With groups, rows of one are on one side. With times, in which the rows are ordered, a fold learns from earlier rows
-        than it holds out; with both kinds rows with outliers are left out where they would be held out.
+        than it holds out; a group that is then on both sides is drawn to one, and its other rows are left out. In either case
+        rows with outliers are left out where they would be held out.
         """
         n = len(self.y)
         groups = None if groups is None else _checked_groups(groups, n)
@@ -101,6 +102,14 @@ class EncodedTable:
             counts = np.unique(self.raw_y, return_counts=True)[1] if classes and self.raw_y.ndim == 1 else np.zeros(1)
             if times is not None:
                 splits = forward_folds(times, int(cv))
+                if groups is not None:
+                    codes = np.unique(self.raw_y, return_inverse=True)[1] if counts.min() > 0 else np.zeros(n, int)
+                    splits = [separate_groups(fold, groups, codes, self.seed % 2**31) for fold in splits]
+                    splits = [fold for fold in splits if all(len(rows) for rows in fold)]
+                if not splits:
+                    raise ValueError(
+                        "No fold can go forward in time without a group on both sides; leave out one of the columns."
+                    )
             elif groups is not None:
                 splits = _group_folds(groups, self.raw_y, int(cv), stratify=bool(counts.min() >= cv), seed=self.seed % 2**31)
             else:

@@ -21,11 +21,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from meristem.estimators.encoded_table import EncodedTable
-from meristem.estimators.training_settings import is_crowded
+from meristem.estimators.training_settings import foresight, is_crowded
 from meristem.nn import Network
 from meristem.nn.structure import structure
 from meristem.paths.folds import Fold, fold_weights
 from meristem.paths.halving import least_loss
+from meristem.show.time_left import ROOM
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.loop import DivergedError, fit, replay_on_all_rows
@@ -72,15 +73,19 @@ class FitProcedure:
         if not is_first:
             run = self._train(state, self.knobs, "train")
             return run, run
-        knobs = self._choose_dropout(state)
-        run, room = self._train(state, knobs, "train"), self.estimator._rooms[0]
-        for number, larger in enumerate(self.estimator._rooms[1:], 1):
+        knobs, rooms = self._choose_dropout(state), self.estimator._rooms
+        self.watch.expect(float(self.fold is not None))
+        self.watch.may_enlarge(*foresight(rooms, 0))
+        run, room = self._train(state, knobs, "train"), rooms[0]
+        for number, larger in enumerate(rooms[1:], 1):
             if not self._is_complete(run) or not (is_crowded(run.best, room) or self._learned_too_little(run)):
                 break
             try:
-                other = self._train(self.estimator._new_state(self.table, larger), knobs, f"room-{number}")
+                self.watch.expect(float(self.fold is not None))
+                other = self._train(self.estimator._new_state(self.table, larger), knobs, f"{ROOM}{number}")
             except DivergedError:
                 break
+            self.watch.may_enlarge(*foresight(rooms, number))
             if not self._is_complete(other):
                 break
             run, room = (other, larger) if other.state.best[0] < run.state.best[0] else (run, room)
@@ -93,6 +98,7 @@ class FitProcedure:
             run = min(run, other, key=_training_error)
         if self.fold is None or not run.best_epoch or not self._is_complete(run):
             return run, run
+        self.watch.may_enlarge(np.inf, 1.0)
         state, watch = self.estimator._new_state(self.table, room), self.watch.part("replay")
         replayed = replay_on_all_rows([run], state, [self.prepared], self._n, run.knobs.budget, watch)
         return run if replayed.diverged else replayed, run
@@ -130,10 +136,10 @@ class FitProcedure:
         if fold is not None:
             recipe = self.estimator._recipe(table.targets, self._n, has_dev=True, work=0, is_patient=self.is_patient)
             short = replace(self, recipe=recipe, fold=fold, epochs=self.estimator._epochs(self._n, STEPS_SHARE))
-            trials = [
-                short._train(state, knobs._replace(dropout=dropout), f"dropout-{number}")
-                for number, dropout in enumerate((0.0, knobs.dropout) if chooses else (knobs.dropout,), 1)
-            ]
+            dropouts, trials = (0.0, knobs.dropout) if chooses else (knobs.dropout,), list[Run]()
+            for number, dropout in enumerate(dropouts, 1):
+                self.watch.expect(len(dropouts) - number + 1 + float(self.fold is not None))
+                trials.append(short._train(state, knobs._replace(dropout=dropout), f"dropout-{number}"))
             best, held_out = min(trials, key=least_loss), fold[1]
             knobs = knobs._replace(dropout=best.knobs.dropout)
             constant = objective.constant_error(table.y[held_out], table.weight[held_out])

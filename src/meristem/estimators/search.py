@@ -24,7 +24,7 @@ from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_procedure import STEPS_SHARE
 from meristem.estimators.input_checks import naming_argument
 from meristem.estimators.network_estimator import NetworkEstimator
-from meristem.estimators.training_settings import Room, is_crowded, shared_objective
+from meristem.estimators.training_settings import Room, foresight, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.network import divide_outputs, trim_ends
@@ -36,6 +36,7 @@ from meristem.paths.result import Path, standard_error
 from meristem.report.scoring import CLASS
 from meristem.report.task_metrics import Outcome, Predicted, metric_of
 from meristem.report.thresholds import choose_threshold
+from meristem.show.time_left import AGAIN, ROOM, trainings
 from meristem.targets import Classes
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
@@ -47,7 +48,7 @@ from meristem.train.training_data import Prepared
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
-REPLAY = 2  # the epochs of a replay, in members of the search, of which many leave early; for the time left
+USUAL_SHARE, USUAL_PATIENCE = 1.1, 10  # a training takes so much of the most epochs, or so many times its patience
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -65,9 +66,8 @@ class Search:
     watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
     room: Room | None = None  # of all networks; None: the largest
     part: str = "search"  # its name for watchers
-    results: dict[Run, tuple[MemberResult, float | None]] = field(
-        default_factory=dict, repr=False
-    )  # and the scores, of ended runs
+    afterwards: float = 0.0  # trainings that follow the search, for the time left
+    results: dict[Run, tuple[MemberResult, float | None]] = field(default_factory=dict, repr=False)  # and scores, of ended runs
 
     def penalties(self, values: Any) -> list[float]:
         """Return the values, or for "auto" a grid that depends on the data; with a budget each run adapts its penalty."""
@@ -101,6 +101,12 @@ class Search:
     def max_epochs(self) -> int:
         return self.estimator._epochs(len(self.table.y), STEPS_SHARE)
 
+    @property
+    def usual_epochs(self) -> float:
+        """About how many epochs a training takes, in epochs of its first stage: for the time left."""
+        patience = self.estimator._patience(len(self.table.y), STEPS_SHARE, is_patient=self._is_patient)
+        return min(USUAL_SHARE * self.max_epochs, USUAL_PATIENCE * patience)
+
     @cached_property
     def begun_network(self) -> Network:
         return self._new_state().network
@@ -125,8 +131,8 @@ class Search:
         patience = self.estimator._patience(n, STEPS_SHARE, is_patient=self._is_patient)
         shared: dict[str, Any] = {"budget": self.budget, "patience": float(patience), "passes": self.estimator._passes(n)}
         most = min(self.estimator._max_capacity, (self.room or self.estimator._rooms[-1]).depth)
-        pairs = zip(numbers, knobs, strict=True)
-        return [of_state(states[number], self.recipe, own._replace(**shared), max_capacity=most) for number, own in pairs]
+        each = [(states[number], own._replace(**shared)) for number, own in zip(numbers, knobs, strict=True)]
+        return [of_state(state, self.recipe, own, max_capacity=most) for state, own in each]
 
     def trained(self, members: list[Member], stays: Stays | None, first: int = 0) -> list[Run]:
         """Return the complete runs; `first`: the number of the first one for watchers, which may leave later ones out."""
@@ -146,14 +152,14 @@ class Search:
         for run, own in zip(runs, members, strict=True):
             if run not in self.results:
                 network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
-                score = None if self.scoring is None else self._score(run, own.fold)
+                score = None if self.scoring is None else self.score_of(run, own.fold)
                 self.results[run] = MemberResult.of(run, network, self.max_epochs), score
         results, scores = zip(*(self.results[run] for run in runs), strict=True)
         constant = self._constant_losses[[own.fold for own in members]]
         more = {"score": None if self.scoring is None else scores, "constant_loss": constant}
         return result_of(members, results, seconds, **more)
 
-    def _score(self, run: Run, fold: int) -> float:
+    def score_of(self, run: Run, fold: int) -> float:
         """Return the score of a member on its held-out rows."""
         if not run.best_epoch:
             return -np.inf
@@ -230,16 +236,18 @@ class Search:
         """
         sizes, begun = self.estimator._search_rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
+        self.watcher.may_enlarge(*foresight(sizes, 0))
         path, runs = search.one_by_one(**lists)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
             best = path.best()
             if self.watcher.over() or not all(is_crowded(path.networks[m], small) for m in best.members):
                 break
-            larger = replace(search, room=room, part=f"room-{number}")
+            larger = replace(search, room=room, part=f"{ROOM}{number}")
             same = {name: [getattr(best, knob)] for name, knob in LISTS.items()}
             members = larger.members(**same)
-            self.watcher.expect(len(members) + 1)  # of two neighbors most leave early
+            self.watcher.expect(AGAIN * len(members) + self.afterwards)
             trial_runs = larger.trained(members, None)
+            self.watcher.may_enlarge(*foresight(sizes, number))
             trial = larger.path(members, trial_runs)
             gain = trial.scores - path.scores[list(best.members)]  # of the same folds
             if self.watcher.over() or not np.isfinite(trial.scores).all() or not gain.mean() > standard_error(gain):
@@ -249,9 +257,10 @@ class Search:
             if neighbors := lower[-1:] + higher[:1]:
                 more = larger.members(**same | {"penalties": neighbors})
                 stays = partial(promising, limit=trial.best().loss)
-                self.watcher.expect(1)
+                self.watcher.expect(self.afterwards)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
+        self.watcher.may_enlarge(np.inf, 1.0)
         return search, replace(path, seconds=time.perf_counter() - begun), runs
 
     def with_best_settled(self, path: Path, runs: list[Run], epochs: int) -> tuple[Path, list[Run]]:
@@ -267,7 +276,7 @@ class Search:
         for m, run in zip(interrupted, new, strict=True):
             runs[m] = run
             network = trim_ends(run.best, self.table.inputs.n_inputs, self.table.targets.n_out)
-            score = None if self.scoring is None else self._score(run, int(path.table["fold"][m]))
+            score = None if self.scoring is None else self.score_of(run, int(path.table["fold"][m]))
             self.results[run] = MemberResult.of(run, network, max_epochs=int(run.epochs)), score
         members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in range(len(runs))]
         return self.path(members, runs, path.seconds), runs
@@ -282,14 +291,15 @@ class Search:
         lower = lists["penalties"][len(lists["penalties"]) // 2 :: -1]
         first = lists | {"dropouts": lists["dropouts"][:1]}
         members = self.members(**first | {"penalties": lower[:1]})
-        n_others = {name: (len(lists[name]) - 1) * len(self.folds) * self.seeds for name in ("dropouts", "penalties")}
-        self.watcher.expect(sum(n_others.values()) + REPLAY)
+        n_others = {name: trainings(len(lists[name]) - 1, len(self.folds) * self.seeds) for name in ("dropouts", "penalties")}
+        self.watcher.expect(sum(n_others.values()) + self.afterwards)
         runs = self.trained(members, better_half)
         for penalty in lower[1:]:
             path = self.path(members, runs)
             best = list(path.best().members)
             if has_learned(path.table["loss"][best], path.table["constant_loss"][best]):
                 break
+            self.watcher.expect(sum(n_others.values()) + self.afterwards)
             members, runs = self._with_more(members, runs, self.members(**first | {"penalties": [penalty]}), better_half)
         for name in ("dropouts", "penalties"):
             path = self.path(members, runs)
@@ -298,7 +308,7 @@ class Search:
             if others:
                 same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
                 more = self.members(**same | {name: others})
-                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + REPLAY)
+                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + self.afterwards)
                 members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
         return self.path(members, runs, time.perf_counter() - begun), runs
 

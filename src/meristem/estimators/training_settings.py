@@ -201,6 +201,18 @@ def is_crowded(network: Network, room: Room) -> bool:
     return sum(compact(network).units) > CROWDED * room.width * room.depth
 
 
+def foresight(sizes: list[Room], number: int) -> tuple[float, float]:
+    """Return how many open units are a crowd in a room, and how much larger the next one is; infinity if there is none.
+
+    >>> foresight([Room(32, 2), Room(64, 5)], 0)
+    (32.0, 5.0)
+    """
+    if number + 1 >= len(sizes):
+        return np.inf, 1.0
+    room, larger = (size.width * size.depth for size in sizes[number : number + 2])
+    return CROWDED * room, larger / room
+
+
 def shared_objective(objective: Objective) -> Objective:
     """Return an equivalent objective whose programs others share: two classes are trained as one label."""
     return Multilabel() if objective == Binary() else objective

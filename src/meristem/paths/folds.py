@@ -17,6 +17,7 @@ Fold = tuple[np.ndarray, np.ndarray]  # training rows, held-out rows
 MULTIPLE = 16  # the number of measured rows is rounded up to a multiple of this
 LEAST_GAIN = 0.01  # relative to the loss of the constant
 LEAST_SHARE = 0.75  # of the training rows of the largest fold
+DRAWS = 50  # divisions of groups, of which the most balanced is used
 
 
 def shuffled_folds(rows: int, n: int, seed: int) -> list[Fold]:
@@ -46,6 +47,47 @@ def has_small_fold(folds: Sequence[Fold]) -> bool:
     """
     counts = [len(train) for train, _ in folds]
     return min(counts) < LEAST_SHARE * max(counts)
+
+
+def draw_groups(groups: np.ndarray, classes: np.ndarray, n_rows: float, seed: int) -> np.ndarray:
+    """Return which rows are in drawn groups, about `n_rows`; of several draws the one nearest to that in each class.
+
+    >>> draw_groups(np.array([0, 0, 1, 2, 2, 2]), np.zeros(6, int), 2, seed=0).astype(int).tolist()
+    [1, 1, 0, 0, 0, 0]
+    """
+    rng = np.random.default_rng(seed)
+    counts = np.zeros((int(groups.max()) + 1, int(classes.max()) + 1))  # rows of each group and class
+    np.add.at(counts, (groups, classes), 1)
+    used, wanted_counts = np.flatnonzero(counts.sum(1)), counts.sum(0) * n_rows / len(groups)
+    best: tuple[float, np.ndarray] = (np.inf, used[:1])
+    for _ in range(DRAWS):
+        order = rng.permutation(used)
+        n_drawn = counts[order].sum(1).cumsum()[:-1]
+        drawn = order[: 1 + int(np.argmin(np.abs(n_drawn - n_rows)))] if len(n_drawn) else used
+        distance = float(np.abs(counts[drawn].sum(0) - wanted_counts).sum())
+        best = min(best, (distance, drawn), key=lambda pair: pair[0])
+    return np.isin(groups, best[1])
+
+
+def separate_groups(fold: Fold, groups: np.ndarray, classes: np.ndarray, seed: int) -> Fold:
+    """Return a fold without groups on both sides: each is drawn to one of them, and its rows on the other are left out.
+
+    Half of the held-out rows of such groups stay, so that the share of held-out rows hardly changes. `groups` and `classes` are
+    numbers, of all rows.
+
+    >>> rows = separate_groups((np.arange(6), np.arange(6, 9)), np.array([0, 0, 1, 1, 2, 2, 0, 1, 3]), np.zeros(9, int), 0)
+    >>> [part.tolist() for part in rows]
+    [[2, 3, 4, 5], [6, 8]]
+    """
+    train, held_out = fold
+    crosses = np.isin(groups[held_out], groups[train])
+    if not crosses.any():
+        return fold
+    crossing, stays = held_out[crosses], ~crosses
+    numbers = np.unique(groups[crossing], return_inverse=True)[1]
+    stays[crosses] = draw_groups(numbers, classes[crossing], len(crossing) / 2, seed)
+    held_out = held_out[stays]
+    return train[~np.isin(groups[train], groups[held_out])], held_out
 
 
 def check_weights(folds: Sequence[Fold], weight: np.ndarray | None, name: str = "sample_weight") -> None:

@@ -110,6 +110,27 @@ def _baseline_name(baseline: Comparison, task: str) -> str:
     return f"{ARTICLES.get(baseline.name, '')} {baseline.name}".strip()
 
 
+def learning_curve_text(facts: dict[str, Any]) -> str | None:
+    """Return how much twice the rows would help, in a sentence; None where it is not known."""
+    curve = facts.get("learning_curve")
+    if curve is None:
+        return None
+    measure, gain, (*_, before, last) = curve["measure"], curve["gain"], curve["scores"]
+    texts = [score_text(value, measure) for value in (before, last)]
+    halves = f"with half of the {count(curve['rows'][-1])} rows of a fold, {measure} was {texts[0]}, with all {texts[1]}"
+    interval = interval_text(gain["low"], gain["high"], measure)
+    if gain["low"] > 0:
+        expected = f"twice as many would make it better by about {score_text(gain['value'], measure)}"
+        return f"More data would help: {halves}; {expected} (95 % interval {interval})."
+    if gain["high"] <= 0 or _ends(gain, measure) == _ends({"low": 0.0, "high": 0.0}, measure):
+        return f"More data would not help: {halves} (gain of twice as many: 95 % interval {interval})."
+    return f"More data may not help: {halves}; the gain of twice as many is between {_ends(gain, measure)} (95 % interval)."
+
+
+def _ends(gain: dict[str, float], measure: str) -> str:
+    return " and ".join(score_text(gain[name], measure) for name in ("low", "high"))
+
+
 def caveats(data: ReportData) -> list[str]:
     """Return the caveats that apply, without repetitions."""
     lines = [_sentence(line) for line in data.row_caveats]

@@ -15,10 +15,10 @@ from meristem.report import sections_inputs, sections_model
 from meristem.report.formatting import count, duration, interval_text, percent, score_text, significant
 from meristem.report.metric_formulas import calibrated_rows, probability_bins
 from meristem.report.report_data import COVERAGE, ReportData, Section, Table
-from meristem.report.report_text import gain_interval, verdict
+from meristem.report.report_text import gain_interval, learning_curve_text, verdict
 from meristem.report.scoring import CLASS, LABELS, NUMBER, Z95, Scorer, wilson_interval
 from meristem.report.sections_inputs import BLUE, MOST_ROWS, draw_rows, drawable
-from meristem.report.task_metrics import MEANINGS, METRICS
+from meristem.report.task_metrics import BY_LABEL, MEANINGS, METRICS
 from meristem.report.thresholds import threshold_section
 from meristem.show.elements import Markup, shorten
 
@@ -44,7 +44,12 @@ def sections(data: ReportData) -> list[Section]:
         makers = {CLASS: confusion_section, LABELS: labels_section, NUMBER: errors_section}
         for make in (makers.get(data.scorer.task), threshold_section, calibration_section):
             made.append(make(data, data.scorer, data.predictions) if make else None)
-    made += [model.settings_section(data), model.usage_section(data), model.provenance_section(data)]
+    made += [
+        learning_curve_section(data),
+        model.settings_section(data),
+        model.usage_section(data),
+        model.provenance_section(data),
+    ]
     return [section for section in made if section is not None]
 
 
@@ -110,6 +115,45 @@ def score_chart(measure: str, names: Sequence[str], values: np.ndarray, descript
             text.set_fontweight("bold")
 
     return page_svg("score", f"Score: {measure}", description, draw, height=60 + 34 * len(names))
+
+
+def learning_curve_section(data: ReportData) -> Section | None:
+    """Return the scores of networks that learned from parts of the rows, and how much more rows would help."""
+    text, curve = learning_curve_text(data.facts), data.facts.get("learning_curve")
+    if text is None or curve is None:
+        return None
+    measure, rows, scores, gain = curve["measure"], curve["rows"], np.array(curve["scores"]), curve["gain"]
+    sign = -1.0 if BY_LABEL[measure].lower_is_better else 1.0
+    next_scores = scores[-1] + sign * np.array([gain["value"], gain["low"], gain["high"]])
+    lines = [[count(n), score_text(score, measure), ""] for n, score in zip(rows, scores.tolist(), strict=True)]
+    limits = interval_text(float(next_scores[1:].min()), float(next_scores[1:].max()), measure)
+    lines.append([count(2 * rows[-1]), score_text(float(next_scores[0]), measure), f"expected, 95 % interval {limits}"])
+    table = Table("Score by rows learned from", ["rows", measure, "remark"], lines, is_folded=True)
+
+    def draw(ax: Axes) -> None:
+        ax.plot(rows, scores, color=BLUE, marker="o")
+        ax.plot(
+            [rows[-1], 2 * rows[-1]],
+            [scores[-1], next_scores[0]],
+            color=BLUE,
+            linestyle="--",
+            marker="o",
+            markerfacecolor="none",
+        )
+        ax.vlines(2 * rows[-1], *sorted(next_scores[1:]), color=BLUE, linewidth=2)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks([*rows, 2 * rows[-1]], [count(n) for n in (*rows, 2 * rows[-1])])
+        ax.minorticks_off()
+        ax.set(xlabel="rows learned from", ylabel=measure)
+        ax.yaxis.get_major_locator().set_params(nbins=5)
+        ax.grid(axis="y")
+
+    how = (
+        "The chosen setting learned from a quarter, a half and all training rows of each fold; scores are those of the rows "
+        "that the folds held out. The dashed line assumes that each doubling gains the same share of the one before."
+    )
+    chart = page_svg("more-rows", "Score by rows learned from", table.in_words(), draw, height=220)
+    return Section("more-rows", "How much more data would help", [text, how], [chart], [table])
 
 
 def confusion_section(data: ReportData, scorer: Scorer, predictions: np.ndarray) -> Section:

@@ -26,6 +26,7 @@ from meristem.train.callbacks import Settings, Watcher
 from meristem.train.train_state import EpochInfo
 
 PLAIN_SECONDS, MOST_SECONDS = 5.0, 600.0  # between the first plain lines; at most
+UNSURE = 1.5  # times as long or short: both estimates are shown
 Key = tuple[str, str]  # model, task
 
 
@@ -43,6 +44,7 @@ class GroupWatcher(Watcher):
     def __init__(self, progress: "Progress", key: Key, usual_epochs: float, measure: Measure, before: int):
         self._progress, self._key, self._measure, self._before = progress, key, measure, before
         self.forecast, self._part, self._is_new_part = Forecast(usual_epochs), "", False
+        self.forecast.begin({}, progress.clock())
         self._infos: dict[int, EpochInfo] = {}
 
     def part(self, name: str) -> Watcher:
@@ -51,18 +53,22 @@ class GroupWatcher(Watcher):
 
     def begin(self, settings: Settings) -> None:
         with self._progress.lock:
-            self._begin(len(settings))
+            self._begin(settings)
 
-    def _begin(self, members: int) -> None:
+    def _begin(self, settings: Settings) -> None:
         """Begin a stage; only a search says so, a part of a plain fit begins with its first epoch."""
-        self.forecast.begin(members, is_new_part=self._is_new_part)
+        self.forecast.begin(settings, self._progress.clock(), part=self._part if self._is_new_part else None)
         self._infos, self._is_new_part = {}, False
         stage = ", ".join(filter(None, [*self._key, self._part]))
-        self._progress.show_status(f"{stage}: {many(members, 'network')}", at_once=True)
+        self._progress.show_status(f"{stage}: {many(len(settings), 'network')}", at_once=True)
 
-    def expect(self, members: int) -> None:
+    def expect(self, trainings: float) -> None:
         with self._progress.lock:
-            self.forecast.announced = members
+            self.forecast.announced = trainings
+
+    def may_enlarge(self, units: float, size: float) -> None:
+        with self._progress.lock:
+            self.forecast.room = units, size
 
     def leave(self, members: Sequence[int]) -> None:
         with self._progress.lock:
@@ -71,21 +77,25 @@ class GroupWatcher(Watcher):
     def epoch(self, member: int, info: EpochInfo) -> bool:
         with self._progress.lock:
             if self._is_new_part:
-                self._begin(1)
+                self._begin({0: {}})
             self._infos[member] = info
-        self.pulse(member, 0.0)
+        self._update(member, 0.0, info)
         return False
 
     def pulse(self, member: int, share: float) -> None:
         """Report the finished share of the epoch after a member's last reported one."""
         with self._progress.lock:
             if self._is_new_part:
-                self._begin(1)
-            is_first, latest, forecast = not self.forecast.epochs, self._infos.get(member), self.forecast
+                self._begin({0: {}})
+        self._update(member, share)
+
+    def _update(self, member: int, share: float, info: EpochInfo | None = None) -> None:
+        with self._progress.lock:
+            latest, forecast = self._infos.get(member), self.forecast
+            is_first = not any(own.epochs for own in forecast.members.values())
             epoch = self._before if latest is None else int(latest.epoch)
-            stopped = latest is not None and bool(latest.stopped)
-            forecast.update(member, epoch - self._before + share, self._progress.clock(), stopped=stopped)
-            most_epochs = self._before + int(max(forecast.epochs.values()))
+            forecast.update(member, epoch - self._before + share, self._progress.clock(), info)
+            most_epochs = self._before + int(max(own.epochs for own in forecast.members.values()))
             position = f"{share:.0%} of epoch {epoch + 1}" if share else f"epoch {most_epochs}"
             status = f"{', '.join(self._key)}: {position}{describe_members(self._infos, self._measure)}"
             self._progress.show_status(status, at_once=is_first and share > 0)
@@ -139,8 +149,10 @@ class Progress:
         """Set the status, which a plain line shows at intervals that double, or at once; never the same twice in a row."""
         self._status = status
         is_due = self.clock() - self._last_line > self._interval
+        if self._is_live or not (at_once or is_due):
+            return
         line = ", ".join(filter(None, [status, self.time_left()]))
-        if not self._is_live and (at_once or is_due) and line != self._line:
+        if line != self._line:
             self._interval = min(2 * self._interval, MOST_SECONDS) if is_due else self._interval
             self._write(line)
             self._line = line
@@ -157,14 +169,22 @@ class Progress:
 
     def seconds_left(self) -> float | None:
         """Return an estimate, None while it is unknown."""
-        if self._group is None or (own := self._group.forecast.seconds_left()) is None:
+        if self._group is None or (own := self._group.forecast.seconds_left(self.clock())) is None:
             return None
-        return own + self._later_epochs() * self._group.forecast.seconds_per_epoch
+        return own + self._later_epochs() * (self._group.forecast.seconds_per_epoch or 0.0)
 
     def time_left(self) -> str:
         """Return the estimate in words, "" while it is unknown or less than a second."""
         seconds = self.seconds_left()
-        return "" if seconds is None or seconds < 0.5 else describe_time_left(seconds)
+        if seconds is None or self._group is None or seconds < 0.5:
+            return ""
+        forecast, words = self._group.forecast, describe_time_left(seconds)
+        if forecast.room[0] == np.inf:
+            return words
+        is_likely = forecast.is_room_likely()
+        other = forecast.seconds_left(self.clock(), enlarges=not is_likely) or seconds
+        alternative = f", or {_in_words(other)} {'without' if is_likely else 'with'} larger networks"
+        return words + (alternative if abs(np.log(other / seconds)) > np.log(UNSURE) else "")
 
     def say(self, line: str) -> None:
         with self.lock:
@@ -190,9 +210,13 @@ def describe_time_left(seconds: float) -> str:
     >>> describe_time_left(12), describe_time_left(200), describe_time_left(10_000)
     ('about 12 s left', 'about 3 min left', 'about 2.8 h left')
     """
+    return f"about {_in_words(seconds)} left"
+
+
+def _in_words(seconds: float) -> str:
     if seconds > 5400:
-        return f"about {seconds / 3600:.1f} h left"
-    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
 
 
 def describe_members(infos: Mapping[int, EpochInfo], measure: Measure) -> str:

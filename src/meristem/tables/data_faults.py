@@ -15,6 +15,7 @@ from meristem.check import many, short
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, TOO_MANY_TEXTS
 from meristem.tables.encoding import column_values
 from meristem.tables.leaks_and_drift import (
+    MOST_INPUTS,
     area_under_curve,
     drift_lines,
     filled_ranks,
@@ -76,7 +77,8 @@ def data_faults(split: TableSplit) -> list[str]:
     measured |= {name: np.concatenate([y, y_test])} if labels is None else {}
     lines += sentinel_values(measured, [key for key in kinds if kinds[key] == DATE])
     categories = [column for column, kind in kinds.items() if kind == CATEGORY] + [name] * (task == CLASS)
-    lines += drift_lines(train | {name: y.astype(float)}, test | {name: y_test.astype(float)}, categories)
+    sides = train | {name: y.astype(float)}, test | {name: y_test.astype(float)}
+    lines += drift_lines(*sides, categories, by_time=split.rule.times is not None)
     if texts is not None:
         n_train, n_test = (
             np.bincount(values[rows][values[rows] >= 0], minlength=len(texts))
@@ -170,7 +172,8 @@ def sentinel_values(columns: Columns, dates: Sequence[str] = ()) -> list[str]:
         levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
         for place in _sentinels(levels, counts):
             value, others = levels[place], np.delete(levels, place)
-            if value == 0 and _is_foretold(values == 0, [columns[other] for other in columns if other != name]):
+            others_by_name = [columns[other] for other in columns if other != name][:MOST_INPUTS]
+            if value == 0 and _is_foretold(values == 0, others_by_name):
                 continue
             first, low, high = (_written(number, name in dates) for number in (value, others[0], others[-1]))
             where = "far from all others, which are" if not others[0] < value < others[-1] else "far more often than any other"

@@ -28,7 +28,7 @@ from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
 from meristem.report.report_data import compare_table
-from meristem.report.report_text import clearly_worse, worse_warnings
+from meristem.report.report_text import clearly_worse, learning_curve_text, worse_warnings
 from meristem.report.scoring import in_words
 from meristem.report.task_metrics import METRICS, Metric, Outcome, Predicted, check_metric, evaluate, headline, values
 from meristem.tables.data_faults import data_faults
@@ -81,7 +81,8 @@ def fit_table(
                    one, and a bag with a time limit, which leaves no time for another training
     test           the share of rows that is held out, or a table of its own
     time_column    dates, numbers or ISO texts: the latest rows are the test, and folds of the search go forward
-    group_column   such as a patient: no group is on both sides, in test and folds; the column is no input
+    group_column   such as a patient: no group is on both sides, in test and folds; the column is no input. With time_column,
+                   a group on both sides of a time is drawn to one of them
     drop_duplicates  whether rows identical in inputs and target are used once, so that none is on both sides
     seconds        a time limit for everything
     metric         what the model is judged by, and the search chooses by, such as "average_precision" or "mae"; None: judged by
@@ -202,12 +203,12 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     if deadline is not None:
         options = split.rule.fold_options(plan.rows[rows])
         estimator.fit_search(estimator._planned(X[rows], y[rows], **options), settling=settling)
-    elif learned == len(split.train_rows) or estimator.makes_bag(plan.search.folds):
-        estimator.fit_search(plan.search)
     else:
-        blocks = RowBlocks(split, y, seed)
-        learned = blocks.n_learned
-        estimator.fit_search(plan.search, blocks)
+        is_whole = learned == len(split.train_rows) or estimator.makes_bag(plan.search.folds)
+        blocks = () if is_whole else RowBlocks(split, y, seed)
+        learned = learned if isinstance(blocks, tuple) else blocks.n_learned
+        curve = metric.name if metric is not None and split.rule.column is None and estimator.budget is None else None
+        estimator.fit_search(plan.search, blocks, curve=curve)
     estimator.callbacks = None  # no file holds them
     searched = time.monotonic()
     facts: dict[str, Any] = {"seed": seed}
@@ -215,6 +216,7 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     evaluation = Evaluation.of(model, test_table, test_rows, true, predicted)
     model = replace(model, evaluation=evaluation)
     facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
+    facts["learning_curve"] = None if estimator._curve_ is None else estimator._curve_.facts(metric)
     facts |= _test_facts(evaluation.outcome, headline(evaluation.outcome, estimator.scoring), seed)
     facts["seconds"] = {
         "limit": None if seconds is None else float(seconds),
@@ -230,6 +232,8 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
             own_facts["gain"] = dict(zip(("value", "low", "high"), comparison.gain, strict=True))
     facts["warnings"] = [*worse_warnings(comparisons, target.task), *faults, *split.table_warnings()]
     say(f"found: {in_words(facts['score'])}{clearly_worse(comparisons, target.task)}; {facts['n_parameters']:,} parameters")
+    if (more := learning_curve_text(facts)) is not None:
+        say(more)
     epochs = int(estimator.n_iter_)
     few = [many(epochs, "epoch")] if facts["seconds"]["ended_the_search"] and epochs < FEW_EPOCHS else []
     few += [f"{len(rows):,} of {len(y):,} rows"] if len(rows) < len(y) else []
@@ -293,14 +297,7 @@ def _facts(model: TableModel, split: TableSplit, baselines: Any, *, used: int, l
         "table_sha256": table.digest,
         "reading": {"format": table.format, "sep": table.sep, "encoding": table.encoding, "decimal_commas": commas},
         "test_table": test_source if split.has_test_table else None,
-        "split": {
-            "kind": split.rule.kind,
-            "column": split.rule.column,
-            "share": split.share,
-            "from": None if split.has_test_table else split.rule.first_time(table, split.test_rows),
-            "duplicates": split.rule.n_duplicates,
-            "without_time": split.rule.n_without_time,
-        },
+        "split": split.rule.facts(table, split.train_rows, None if split.has_test_table else split.test_rows, split.share),
         "target": target.name,
         "task": target.task,
         "why": target.why,

@@ -21,7 +21,10 @@ from meristem.check import short
 
 Columns = Mapping[str, np.ndarray]
 FOLDS, LEAVES, LEAF_ROWS, TREES = 3, 64, 2, 30
+MOST_INPUTS = 100  # that a node of a forest tries
+NEIGHBORS = 4  # rows that a local mean is of
 LEAST_SHARE = 0.85  # of the error of a constant, which a leak removes
+LEAST_LOCAL_SHARE = 0.6  # which the means of neighbors remove, or no tree is trained
 LEAST_FACTOR, LEAK_Z = 2, 2.0  # the others leave so many times the error, by so many standard errors
 TRIMMED = 0.01  # of the rows at both ends, for a linear relation
 LEAST_CLASS_ROWS, MOST_CLASSES = 10, 30  # a class with fewer rows is not judged alone; those beyond the most frequent are one
@@ -46,6 +49,20 @@ def filled_ranks(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), -1.0, ranks(values))
 
 
+def local_means(values: np.ndarray, goals: np.ndarray) -> np.ndarray:
+    """Return the mean goals [rows, goals] of each row's neighbors by value, itself and all equal ones included.
+
+    In its own rows this is nearly always closer than a tree is out of sample, and takes a fiftieth of the time of one.
+
+    >>> local_means(np.array([3.0, 1.0, 2.0, 9.0, 9.0, 8.0]), np.arange(6.0)[:, None]).ravel().tolist()
+    [2.0, 2.0, 2.0, 3.5, 3.5, 2.0]
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    bins = ((np.cumsum(counts) - counts) // NEIGHBORS)[place]
+    sums = np.stack([np.bincount(bins, goal) for goal in goals.T], 1)
+    return np.asarray((sums / np.maximum(np.bincount(bins), 1)[:, None])[bins])
+
+
 def predictions(inputs: np.ndarray, goals: np.ndarray, model: Any = None) -> np.ndarray:
     """Return out-of-sample predictions of a tree, or another model, [rows, goals]."""
     from sklearn.tree import DecisionTreeRegressor
@@ -64,7 +81,9 @@ def forest_predictions(inputs: list[np.ndarray], goals: np.ndarray) -> np.ndarra
 
     if not inputs:
         return np.repeat(goals.mean(0, keepdims=True), len(goals), 0)
-    return predictions(np.column_stack(inputs), goals, ExtraTreesRegressor(TREES, min_samples_leaf=LEAF_ROWS, random_state=0))
+    share = min(1.0, MOST_INPUTS / len(inputs))
+    forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF_ROWS, max_features=share, random_state=0)
+    return predictions(np.column_stack(inputs), goals, forest)
 
 
 def area_under_curve(scores: np.ndarray, is_positive: np.ndarray) -> float:
@@ -86,6 +105,9 @@ def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | Non
     inputs = {name: filled_ranks(values) for name, values in columns.items()}
     shares, units = {}, _units(goals, labels)
     for name, values in inputs.items():
+        shares[name] = _shares(goals, local_means(values, goals), labels)
+        if shares[name].max() < LEAST_LOCAL_SHARE:
+            continue
         shares[name] = _shares(goals, predictions(values[:, None], goals), labels)
         if labels is None:
             shares[name][1] = max(shares[name][1], _linear_share(columns[name], y))
@@ -101,12 +123,15 @@ def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | Non
                 goal = int(np.argmax(is_leak))
                 what = f"alone gives {names[goal]} away: it removes {shares[name][goal]:.1%} of a constant prediction's error"
                 lines.append(f"column {short(name)} {what}, all other columns {max(0, rest[goal]):.1%}; {REMEDY}")
+    place = filled_ranks(y.astype(float))
     for name in [name for name in inputs if name not in suspects]:
         levels, codes = np.unique(inputs[name], return_inverse=True)
         if not 2 <= len(levels) <= MOST_LEVELS:
             continue
         effects = np.eye(len(levels))[codes]
-        share = _shares(effects, predictions(filled_ranks(y.astype(float))[:, None], effects), levels)[:1]
+        if _shares(effects, local_means(place, effects), levels)[0] < LEAST_LOCAL_SHARE:
+            continue
+        share = _shares(effects, predictions(place[:, None], effects), levels)[:1]
         if share[0] >= LEAST_SHARE:
             others = [inputs[other] for other in inputs if other != name]
             rest = _shares(effects, forest_predictions(others, effects), levels)[:1]
@@ -203,8 +228,10 @@ def _is_same(values: np.ndarray, y: np.ndarray, labels: Any) -> bool:
     return len(pairs) == len(np.unique(y)) == len(np.unique(values))
 
 
-def drift_lines(train: Columns, test: Columns, categories: Collection[str] = ()) -> list[str]:
+def drift_lines(train: Columns, test: Columns, categories: Collection[str] = (), *, by_time: bool = False) -> list[str]:
     """Return a line that names the columns, or all together, if the test rows differ from the training rows.
+
+    In a split `by_time` that is no mistake: the line says what follows from it.
 
     >>> x = np.arange(300.0)
     >>> drift_lines({"year": x[:200]}, {"year": x[200:]})[0].partition(";")[0]
@@ -233,6 +260,8 @@ def drift_lines(train: Columns, test: Columns, categories: Collection[str] = ())
             if strength > limit and distance >= max(LEAST_DISTANCE, distances.get(name, (0.0, ""))[0]):
                 distances[name] = distance, text
     what = "if the model is meant for rows like the test rows, train it on such rows; if not, draw the test rows at random"
+    if by_time:
+        what = "a model of earlier rows extrapolates there, and still later rows may be worse; remove columns that only grow"
     if distances:
         order = sorted(distances, key=lambda name: -distances[name][0])
         columns = [f"{short(name)} ({distances[name][1]}, distance {distances[name][0]:.2f})" for name in order[:MOST_NAMED]]

@@ -19,10 +19,18 @@ import numpy as np
 from meristem.check import cut, many, short, unknown
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, MOST_TEXTS, NUMBER, Schema, inputs_in_words
 from meristem.tables.encoding import column_values, differences, learn_schema
-from meristem.tables.reading import as_table
 from meristem.tables.row_order import order_warning
-from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule
-from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical, kind_of, misread_as, number_of
+from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule, read_test_table
+from meristem.tables.table_columns import (
+    IS_BLANK,
+    IS_DAY,
+    Column,
+    Table,
+    is_canonical,
+    kind_of,
+    misread_as,
+    number_of,
+)
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]
@@ -214,7 +222,7 @@ class TableSplit:
             schema = cls._schema(table, rule.rows, target, group_column)
             labels = np.unique(column.values[column.rows]) if column.task == CLASS else None
             classes = {} if labels is None else {target: [str(label) for label in labels.tolist()]}
-            test_table = as_table(test, schema.texts | classes, **reading or {})
+            test_table = read_test_table(test, schema.texts | classes, group_column, reading or {})
             test_rows = check_test_target(test_table, target, labels)
             return cls(table, column, rule.rows, test_table, test_rows, schema, rule, None)
         train_rows, test_rows = split_rows(table, column, rule, float(test), seed)
@@ -268,6 +276,7 @@ class TableSplit:
         names, kinds = list(self.table.columns), {column.name: column.kind for column in self.schema.fields}
         numbers = [name for name in names if not np.isnan(number_of(name))]
         lines = [] if self._order_warning is None else [self._order_warning]
+        lines += self.rule.test_warnings(self.table, self.test_table, self.test_rows) if self.has_test_table else []
         if 2 * len(numbers) > len(names):
             lines.append(f"names of columns are numbers, such as {numbers[0]!r}: if the table has no header, give it one")
         read_as = {name: "dropped" for name, _ in self.schema.dropped}
@@ -305,7 +314,9 @@ def split_rows(table: Table, target: Target, rule: SplitRule, test: float, seed:
         raise ValueError(f"{table.source} has {n} rows with a target, of which test={test} holds out too few; give more rows.")
     train, rest = rule.divided(labels, test, seed)
     if min(len(train), len(rest)) < LEAST_TEST_ROWS:
-        what = f"{rule.kind}_column={rule.column!r} leaves {many(len(train), 'row')} to learn from and {len(rest):,} to test on"
+        names = {"time_column": rule.time_column, "group_column": rule.group_column}
+        options = " with ".join(f"{option}={name!r}" for option, name in names.items() if name is not None)
+        what = f"{options} leaves {many(len(train), 'row')} to learn from and {len(rest):,} to test on"
         raise ValueError(f"{what}; give another column, or a test table.")
     if labels is not None and len(np.unique(labels[train])) < 2:
         raise ValueError(f"{table.source}: the rows to learn from hold one class; give more rows of the others.")
@@ -316,13 +327,13 @@ def original_test_rows(facts: dict[str, Any], target: str, task: str, table: Tab
     """Return the rows that were held out when a model with these facts was made from this file; None for any other table."""
     counts, split = facts["rows"], facts.get("split", {})
     is_same = table.digest is not None and table.digest == facts.get("table_sha256") and table.rows == counts["all"]
-    n_used = (
-        counts["train"] + counts["test"] + counts["without_target"] + split.get("duplicates", 0) + split.get("without_time", 0)
-    )
+    n_used = counts["train"] + counts["test"] + counts["without_target"]
+    n_used += sum(split.get(name, 0) for name in ("duplicates", "without_time", "left_out"))
     if not is_same or n_used != counts["all"]:  # it had a test table
         return None
     column = Target.of(table, target, task)
     names = {f"{kind}_column": split.get("column") if split.get("kind") == kind else None for kind in (TIME, GROUP)}
+    names["group_column"] = split.get("group_column", names["group_column"])
     rule = SplitRule.of(table, column.rows, target=target, **names, drop_duplicates=split.get("duplicates", 0) > 0)
     share = split.get("share") or counts["test"] / len(rule.rows)
     rows = split_rows(table, column, rule, share, int(facts["seed"]))[1]

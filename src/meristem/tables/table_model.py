@@ -47,7 +47,8 @@ PLAIN = Rule("a number, true or false", lambda value: isinstance(value, bool) or
 TEXTS = {TEXT: TEXT}
 SCORE = {"measure": TEXT, "value": NUMBER, "low": NUMBER, "high": NUMBER, "rmse?": NUMBER, TEXT: ANY}
 BASELINE = SCORE | {"lacks?": TEXT, "label?": TEXT, "seconds?": SECONDS, "n_parameters?": (None, COUNT)}
-BASELINE |= {"gain?": dict.fromkeys(["value", "low", "high"], NUMBER)}
+GAIN = dict.fromkeys(["value", "low", "high"], NUMBER)
+BASELINE |= {"gain?": GAIN}
 TEST_TABLE = {"table": TEXT, "sha256": (None, SHA256), TEXT: ANY}
 FACTS: dict[Any, Any] = {
     **dict.fromkeys(["table", "target", "task", "why", "device", "body?", "estimator?", "rule?"], TEXT),
@@ -65,7 +66,8 @@ FACTS: dict[Any, Any] = {
     "table_sha256?": (None, SHA256),
     "reading?": dict.fromkeys(["format", "sep", "encoding"], (None, TEXT)) | {"decimal_commas": [TEXT], TEXT: ANY},
     "split?": {"kind": one_of([RANDOM, TIME, GROUP]), "column": (None, TEXT), "share": (None, SHARE), TEXT: ANY}
-    | {"duplicates": COUNT, "without_time": COUNT},
+    | {"duplicates": COUNT, "without_time": COUNT, "left_out?": COUNT, "group_column?": TEXT},
+    "learning_curve?": (None, {"measure": TEXT, "rows": [POSITIVE], "scores": [NUMBER]} | {"gain": GAIN, TEXT: ANY}),
     "test_table?": (None, TEST_TABLE),
     "test?": ANY,  # metrics by name; in earlier files the test table
     "test_intervals?": {TEXT: [NUMBER]},
@@ -223,8 +225,9 @@ class TableModel:
     def evaluated(self, frame: Any) -> tuple[Evaluation, bool, list[str]]:
         """Evaluate the rows of a table that have a target; return whether they are the held-out rows, and warnings, too."""
         table, split = self.table(frame), self.facts.get("split", {})
-        if split.get("kind") == GROUP and table.digest is not None and table.digest == self.facts.get("table_sha256"):
-            table = self.table(frame, keep=[split["column"]])  # as it was read for the fit
+        groups = split.get("group_column", split["column"] if split.get("kind") == GROUP else None)
+        if groups is not None and table.digest is not None and table.digest == self.facts.get("table_sha256"):
+            table = self.table(frame, keep=[groups])  # as it was read for the fit
         rows = original_test_rows(self.facts, self.target, self.task, table)
         values, with_target = target_values(table, self.target, self.task, getattr(self.estimator, "classes_", None))
         lines, counts = differences(self.schema, table), self.facts["rows"]

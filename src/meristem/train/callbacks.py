@@ -32,8 +32,11 @@ class Watcher:
     def leave(self, members: Sequence[int]) -> None:
         """Called when members leave a search for good, since their setting is clearly behind."""
 
-    def expect(self, members: int) -> None:
-        """Called with about how many members begin after the next ones, for the time left."""
+    def expect(self, trainings: float) -> None:
+        """Called with about how many trainings to the end follow the next ones, for the time left."""
+
+    def may_enlarge(self, units: float, size: float) -> None:
+        """Called with the open units beyond which larger networks are trained, too, and how many times as large they are."""
 
     def part(self, name: str) -> "Watcher":
         """Return the watcher of a part of a fit that trains more than once ("train", "replay"); epochs count from 1."""
@@ -90,8 +93,11 @@ class WatcherGroup(Watcher):
     def leave(self, members: Sequence[int]) -> None:
         self._call("leave", [self._number(member) for member in members])
 
-    def expect(self, members: int) -> None:
-        self._call("expect", members)
+    def expect(self, trainings: float) -> None:
+        self._call("expect", trainings)
+
+    def may_enlarge(self, units: float, size: float) -> None:
+        self._call("may_enlarge", units, size)
 
     def part(self, name: str) -> "WatcherGroup":
         return WatcherGroup(watcher.part(name) if hasattr(watcher, "part") else watcher for watcher in self.watchers)
