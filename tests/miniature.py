@@ -1,12 +1,16 @@
 """Small data sets in the layout of the real ones, with labels that can be learned from the features."""
 
 import gzip
+import io
+import json
 import struct
+import tarfile
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
-from meristem.data import mirflickr, mnist
+from meristem.data import cifar10, mirflickr, mnist
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -64,3 +68,37 @@ def multilabel(file: Path, rows: int = 100, features: int = 8, labels: int = 4) 
     names = np.array([f"label {k}" for k in range(labels)])
     np.savez(file, X_train=x[:rows], Y_train=y[:rows], X_test=x[rows:], Y_test=y[rows:], labels=names)
     return file
+
+
+def photographs(folder: Path, layout: str = "bin", rows: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """CIFAR-10's files, `rows` images in each of the six, in one of its layouts; returns all images and their classes."""
+    random = np.random.default_rng(0)
+    names = [*cifar10.TRAIN, *cifar10.TEST]
+    x = random.integers(0, 256, (6, rows, 32, 32, 3)).astype(np.uint8)
+    y = (np.arange(6 * rows).reshape(6, rows) % 10).astype(np.uint8)
+    folder.mkdir(parents=True, exist_ok=True)
+    if layout in ("bin", "tar.gz"):
+        contents = {
+            f"{name}.bin": np.concatenate([y[k][:, None], x[k].transpose(0, 3, 1, 2).reshape(rows, -1)], 1).tobytes()
+            for k, name in enumerate(names)
+        }
+        if layout == "bin":
+            for name, content in contents.items():
+                (folder / name).write_bytes(content)
+        else:
+            with tarfile.open(folder / cifar10.ARCHIVE, "w:gz") as archive:
+                for name, content in contents.items():
+                    entry = tarfile.TarInfo(f"{cifar10.FOLDER}/{name}")
+                    entry.size = len(content)
+                    archive.addfile(entry, io.BytesIO(content))
+        return x, y
+    for name, images in zip(names, x, strict=True):
+        tiles = images.reshape(2, rows // 2, 32, 32, 3).transpose(0, 2, 1, 3, 4).reshape(64, -1, 3)
+        strip = images.reshape(rows, 1024, 3)
+        Image.fromarray(strip if layout == "png" else tiles).save(folder / f"{name}.{layout}", lossless=True)
+    if layout == "png":
+        for name, labels in zip(cifar10.LABELS[".png"], (y[:5], y[5]), strict=True):
+            (folder / name).write_text(json.dumps(labels.reshape(-1).tolist()))
+    else:
+        np.savez(folder / "labels.npz", train=y[:5].reshape(-1), test=y[5])
+    return x, y

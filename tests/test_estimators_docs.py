@@ -14,8 +14,9 @@ from meristem.estimators.documentation import PARAMETERS, attributes_of
 from meristem.estimators.parameters import CONSTRAINTS, kind_of, parameters_of
 
 PAGE = (Path(__file__).parent.parent / "docs" / "estimators.md").read_text()
-PLAIN = [type(model) for model in (*CLASSIFIERS, *REGRESSORS)]
-SEARCHING = [getattr(meristem, f"{kind.__name__}CV") for kind in PLAIN if not kind.__name__.startswith("Highway")]
+TABULAR = [type(model) for model in (*CLASSIFIERS, *REGRESSORS)]
+SEARCHING = [getattr(meristem, f"{kind.__name__}CV") for kind in TABULAR if not kind.__name__.startswith("Highway")]
+PLAIN = [*TABULAR, meristem.TunnelImageClassifier]
 KINDS = [*PLAIN, *SEARCHING]
 
 
@@ -67,7 +68,7 @@ def test_the_page_has_the_same_words():
     """On failure, paste what is printed."""
     defaults = {name: default for kind in reversed(KINDS) for name, default in parameters_of(kind).items()}
     rows = [row(f"`{name}`", repr(defaults[name]), text) for name, text in PARAMETERS.items()]
-    for kind in (meristem.TunnelClassifier, meristem.TunnelClassifierCV):
+    for kind in (meristem.TunnelClassifier, meristem.TunnelClassifierCV, meristem.TunnelImageClassifier):
         heads = {tuple(head.split(" : ")): text for head, text in attributes_of(kind).items()}
         rows += [row(f"`{name}`", words, text) for (name, words), text in heads.items()]
     print("\n".join(rows))

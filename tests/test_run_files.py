@@ -201,6 +201,7 @@ def test_an_optimizer_of_ones_own_must_be_given(folder):
 EVERY_ODD = [None, True, 0, -1, 3.5, 10**30, "", "tunnel", "no\nline", [], [0], [-1], [2, "a"], {}, {"body": 1}, [[]]]
 
 ALSO_RIGHT = [("settle", True), ("follow", True), ("calibrate", True), ("linger", 3.5), ("linger", 10**30)]
+ALSO_RIGHT += [("smoothing", 0), *((name, right) for name in ("weight_decay", "mixup") for right in (0, 3.5, 10**30))]
 
 
 def odd_ones(name: str) -> list:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         HighwayRegressor as HighwayRegressor,
         TunnelClassifier as TunnelClassifier,
         TunnelClassifierCV as TunnelClassifierCV,
+        TunnelImageClassifier as TunnelImageClassifier,
         TunnelRegressor as TunnelRegressor,
         TunnelRegressorCV as TunnelRegressorCV,
     )
@@ -65,7 +66,7 @@ NAMES = {  # by module
     "paths": "path Path",
     "train.optimizer": "adam decay_mask scale_by_rate trainable",
     "estimators": "BuddingClassifier BuddingClassifierCV BuddingRegressor BuddingRegressorCV GrowthWarning HighwayClassifier "
-    "HighwayRegressor TunnelClassifier TunnelClassifierCV TunnelRegressor TunnelRegressorCV",
+    "HighwayRegressor TunnelClassifier TunnelClassifierCV TunnelImageClassifier TunnelRegressor TunnelRegressorCV",
     "tables": "TableModel fit_table",
     "persistence": "load",
     "files": "save",

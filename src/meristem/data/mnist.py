@@ -53,7 +53,11 @@ def mnist(task: str = "ten", folder: Path | None = None, *, split: int = 0) -> P
 
 def read_images(folder: Path | None = None) -> Images:
     """Return the four files of a folder, of MERISTEM_DATA or of the cache; ValueError of one line if they do not fit."""
-    place = find("mnist", FILES, URL, folder)
+    return images_in(find("mnist", FILES, URL, folder), "mnist", folder)
+
+
+def images_in(place: Path, name: str, folder: Path | None = None) -> Images:
+    """Return the four files in a place where `find` found the data set of this name, asked for this folder."""
     paths = [file_in(place, file) for file in FILES]
     arrays, md5s = zip(*map(read_idx, paths), strict=True)
     train, test = (_part(paths[k], arrays[k], paths[k + 1], arrays[k + 1]) for k in (0, 2))
@@ -64,9 +68,9 @@ def read_images(folder: Path | None = None) -> Images:
     if arrays[0].shape[1:] != arrays[2].shape[1:]:
         sizes = " and ".join(f"{height} × {width}" for _, height, width in (arrays[0].shape, arrays[2].shape))
         raise ValueError(f"{place}: images for training and for testing must have one size, not {sizes}.")
-    top, place = places("mnist", folder)[1][0].resolve(), place.resolve()
-    name = place.name if place == top else f"{top.name}/{place.name}"
-    return Images(train, test, name, md5s, md5s == CONTENTS, 1 + int(max(train.y.max(), test.y.max())))
+    top, place = places(name, folder)[1][0].resolve(), place.resolve()
+    where = place.name if place == top else f"{top.name}/{place.name}"
+    return Images(train, test, where, md5s, md5s == CONTENTS, 1 + int(max(train.y.max(), test.y.max())))
 
 
 def split_images(images: Images, task: str = "ten", *, split: int = 0) -> Parts:

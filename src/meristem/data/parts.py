@@ -26,7 +26,7 @@ KEYS = ["X_train", "Y_train", "X_test", "Y_test", "labels"]
 class Part(NamedTuple):
     """Samples, and the class or the labels (0 and 1) of each."""
 
-    x: Num[np.ndarray, "n in"]
+    x: Num[np.ndarray, "n in ..."]
     y: Num[np.ndarray, "n *labels"]
 
     def rows(self, rows: Integer[np.ndarray, " k"] | Bool[np.ndarray, " n"]) -> "Part":

@@ -1,6 +1,9 @@
 """scikit-learn estimators whose networks find their own size."""
 
-from meristem.estimators import estimator_file as estimator_file  # registers the kinds of files
+from meristem.estimators import (  # they register kinds of files
+    estimator_file as estimator_file,
+    image_classifier_file as image_classifier_file,
+)
 from meristem.estimators.classifiers import (
     BuddingClassifier as BuddingClassifier,
     HighwayClassifier as HighwayClassifier,
@@ -13,6 +16,7 @@ from meristem.estimators.cv import (
     TunnelRegressorCV as TunnelRegressorCV,
 )
 from meristem.estimators.fit_procedure import GrowthWarning as GrowthWarning
+from meristem.estimators.image_classifier import TunnelImageClassifier as TunnelImageClassifier
 from meristem.estimators.regressors import (
     BuddingRegressor as BuddingRegressor,
     HighwayRegressor as HighwayRegressor,

@@ -7,17 +7,19 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
-from meristem.estimators.base import Estimator
+from sklearn.base import BaseEstimator
+
 from meristem.estimators.parameters import kind_of, parameters_of
 from meristem.layers.activation import ACTIVATIONS
 from meristem.targets import losses
 from meristem.train.objectives import OBJECTIVES
 
-E = TypeVar("E", bound=Estimator)
-ESTIMATORS: dict[str, type[Estimator]] = {}  # those that files may name
+E = TypeVar("E", bound=BaseEstimator)
+ESTIMATORS: dict[str, type[BaseEstimator]] = {}  # those that files may name
 PARAMETERS = {
     "penalty": "The price of complexity, relative to the mean loss: **the one knob**. Higher: smaller networks. 0: no pressure "
-    "towards a small network. 'auto' is 1e-3 for classifiers; for regressors 1e-3 · (1 - `predictability_`), at least 1e-4.",
+    "towards a small network. 'auto' is 1e-3 for classifiers, 3e-5 for images; for regressors 1e-3 · (1 - `predictability_`), "
+    "at least 1e-4.",
     "width": "Units of every layer: the most that a tunnel can open per layer. 'auto' learns it, up to `max_width`.",
     "max_width": "With width='auto': the largest. Tunnels begin with 32, and get more where over half of the units are open.",
     "feature_gates": "Gives each feature a gate with a price, initially open: the gates of useless features close.",
@@ -29,8 +31,8 @@ PARAMETERS = {
     "stay closed, and the model is one of that stage. False keeps the best of all epochs, whose gates are often barely open.",
     "depth": "Layers of a highway; the most of a tunnel, which has two at first, and more if over half of its units open.",
     "max_leaves": "The most layers of a budding tree. Raise it where a `GrowthWarning` says that the tree reached it.",
-    "learning_rate": "Learning rate of Adam; 'auto' is 3e-3, times the square root of `batch_size` / 32, at most 6e-3. Try a "
-    "third where training is unsteady, more where nothing opens.",
+    "learning_rate": "Learning rate of Adam; 'auto' is 3e-3, times the square root of `batch_size` / 32, at most 6e-3; for "
+    "images 1e-2, the highest of a cycle. Try a third where training is unsteady, more where nothing opens.",
     "batch_size": "Rows per step. A larger batch makes an epoch faster but less effective. 'auto' is 32, doubled from 2,000 "
     "rows on (trees: 8,000) whenever the rows double, up to 1,024.",
     "l2": "L2 regularization, ½ · l2 · ‖W‖² beside the mean loss. 'auto' depends on the share of the targets' variance that "
@@ -80,6 +82,17 @@ PARAMETERS = {
     "rows. 'auto' is 'bag', and 'one' with a budget, which a bag would have to share, or with folds of unequal size.",
     "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … "
     "epochs), then dropout, then the penalty; what is clearly behind stops early. False trains every combination to its end.",
+    "shape": "(height, width) or (height, width, channels), for images that are rows of X. None: X has their shape, "
+    "[images, height, width] or [images, height, width, channels]; a row is then an image of one row.",
+    "body": "How a block computes its channels: 'conv-branch' adds two convolutions, with gates between them, 'conv-inverted' "
+    "wider and depthwise ones, with fewer parameters; 'conv-tunnel' mixes each channel with its copy, as in the paper.",
+    "channels": "The most channels of each stage, as (16, 32); each stage has half the height and width of the one before. "
+    "'auto': (16, 32, 64), for images with a side below 16 (8, 16), or (8,) below 8.",
+    "blocks": "The most blocks of each stage; one whose gates are all closed is left out.",
+    "augment": "Changes to the images of each step, by name: 'crop' (shifts), 'flip' (left and right), 'cutout' (hides a "
+    "square), as ('crop', 'flip'). 'auto' is ('crop',) for images of at least 8 × 8; () is none.",
+    "epochs": "Passes over the images: the learning rate rises and falls in them, and gates close in the last three fifths. "
+    "'auto': 30, or 1,700 steps where images are few.",
     "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
     "estimator, X and y: higher is better), or a metric of the report ('rmse', 'log_loss'); the report's headline, too. None: "
     "the held-out loss. The length of training always depends on the loss.",
@@ -121,6 +134,16 @@ CV_ATTRIBUTES = {
     "n_parameters_ : int": "The parameters of all compact networks together.",
     "n_iter_ : int": "The most epochs that a network of the model was trained.",
 }
+IMAGE_ATTRIBUTES = {
+    "network_ : meristem.nn.Network": "The network; it takes pixels, bytes as numbers from 0 to 1.",
+    "history_ : dict of ndarray": "By name, one entry per epoch: loss, error, layer_sizes, soft_size, hard_size, rate; of the "
+    "images that were trained on.",
+    "image_shape_ : tuple of int": "The shape of an image.",
+    "takes_bytes_ : bool": "Whether the images that were trained on were bytes.",
+    **{head: ATTRIBUTES[head] for head in ("soft_size_ : float", "hard_size_ : int", "n_iter_ : int")},
+    "n_parameters_ : int": "The parameters of the compact network, which predictions use and `to_onnx` writes.",
+    "classes_ : ndarray": "The classes, ascending, as in the columns of `predict_proba`.",
+}
 CLASSIFIER_ATTRIBUTES = {
     "classes_ : ndarray": "The classes, ascending, as in the columns of `predict_proba`; of labels their indices.",
     "threshold_ : float": "Of two classes: the probability above which `positive_class_` is predicted.",
@@ -141,6 +164,8 @@ True
 """
 CLASSIFIER_DATA = {"data": "load_iris", "options": "return_X_y=True", "score": 0.9}
 REGRESSOR_DATA = {"data": "make_friedman1", "options": "200, random_state=0", "score": 0.7}
+IMAGE_DATA = {"data": "load_digits", "options": "return_X_y=True", "score": 0.6}
+IMAGE_EXAMPLE = "shape=(8, 8), channels=8, blocks=1, epochs=6"
 CV_EXAMPLE = "penalties=[1e-3], cv=2, max_width=16, learning_rate=0.01, max_epochs=60"
 
 
@@ -155,6 +180,8 @@ def registered(kind: type[E]) -> type[E]:
 
 def attributes_of(kind: Any) -> dict[str, str]:
     """Return "attribute : type" → text of an estimator or its class."""
+    if hasattr(kind, "shape"):
+        return IMAGE_ATTRIBUTES | SHARED_ATTRIBUTES
     own = CV_ATTRIBUTES if hasattr(kind, "penalties") else ATTRIBUTES
     return (CLASSIFIER_ATTRIBUTES if hasattr(kind, "predict_proba") else {}) | own | SHARED_ATTRIBUTES
 
@@ -169,4 +196,5 @@ def docstring_of(kind: Any) -> str:
             lines += [head, textwrap.indent(wrapper.fill(text), "    ")]
     data = CLASSIFIER_DATA if hasattr(kind, "predict_proba") else REGRESSOR_DATA
     example = CV_EXAMPLE if hasattr(kind, "penalties") else "width=16"
+    data, example = (IMAGE_DATA, IMAGE_EXAMPLE) if hasattr(kind, "shape") else (data, example)
     return "\n".join([*lines, EXAMPLE.format(name=kind.__name__, parameters=example, **data)])

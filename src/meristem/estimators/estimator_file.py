@@ -27,7 +27,6 @@ from sklearn.base import ClassifierMixin
 from meristem.check import cut, many, unknown
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
-from meristem.estimators.base import Estimator
 from meristem.estimators.conformal import Scores, scores_kind
 from meristem.estimators.cv import CrossValidated
 from meristem.estimators.documentation import ESTIMATORS, E
@@ -200,7 +199,7 @@ def pack_unfitted(estimator: E) -> dict[str, Any]:
     return {"estimator": kind.__name__, "parameters": packed}
 
 
-def not_kept(estimator: Estimator) -> list[str]:
+def not_kept(estimator: Any) -> list[str]:
     """Return the parameters of an estimator that only matter during training: callbacks, executors, random generators."""
     generators = [name for name, value in vars(estimator).items() if isinstance(value, RandomState | Generator)]
     return generators + [name for name in ("callbacks", "executor") if getattr(estimator, name, None) is not None]

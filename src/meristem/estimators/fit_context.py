@@ -19,6 +19,7 @@ import numpy as np
 
 from meristem.check import unknown
 from meristem.estimators.encoded_table import EncodedTable
+from meristem.estimators.image_input import EncodedImages
 from meristem.files.atomic_write import not_written
 from meristem.folders.checkpoints import digest_of
 from meristem.folders.run_folder import RunFolder
@@ -94,7 +95,11 @@ def watchers(
 
 @contextmanager
 def checkpointing(
-    estimator: Any, table: EncodedTable, watch: WatcherGroup, say: Callable[[str], None], dev: EncodedTable | None = None
+    estimator: Any,
+    table: EncodedTable | EncodedImages,
+    watch: WatcherGroup,
+    say: Callable[[str], None],
+    dev: EncodedTable | None = None,
 ) -> Iterator[WatcherGroup]:
     """Save checkpoints of every training inside to `checkpoint_dir`, if there is one, and continue from those of the same fit.
 

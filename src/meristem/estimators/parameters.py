@@ -20,9 +20,12 @@ from meristem.complexity import PRICES
 from meristem.estimators.fit_context import find_device
 from meristem.forks import check_fork
 from meristem.layers.activation import ACTIVATIONS
+from meristem.nn.image_ends import image_shape
+from meristem.nn.images import IMAGE_BODIES
 from meristem.report.task_metrics import METRICS
 from meristem.report.thresholds import RULES, check_rule
 from meristem.targets import losses
+from meristem.train.augmentation import AUGMENTATIONS
 from meristem.train.callbacks import watcher_of
 from meristem.train.placement import check_executor
 
@@ -171,6 +174,12 @@ EXECUTOR = accepting(
     "'processes', 'ray', or an object with submit",
     lambda value: error_of(check_executor, value) is None,
 )
+SHAPE = accepting("tuple of int", "(height, width) or (height, width, channels)", lambda v: error_of(image_shape, v) is None)
+NAMES = accepting(
+    "tuple of str",
+    f"names of {', '.join(AUGMENTATIONS)}, such as ('crop', 'flip')",
+    lambda value: isinstance(value, tuple | list) and all(name in AUGMENTATIONS for name in value),
+)
 FOLDS = accepting("int, splitter or list of splits", "a number of folds, a scikit-learn splitter, or a list of splits", _is_cv)
 
 CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
@@ -202,4 +211,10 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "verbose": (VERBOSITY,),
     "executor": (EXECUTOR,),
     "cv": (FOLDS,),
+    "shape": (SHAPE, NONE),
+    "body": (choice(lambda: IMAGE_BODIES),),
+    "channels": (size(), list_of(size(), "tuple", ", such as (16, 32)"), AUTO),
+    "blocks": (size(),),
+    "epochs": (size(), AUTO),
+    "augment": (NAMES, AUTO),
 }

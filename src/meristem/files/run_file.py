@@ -28,18 +28,18 @@ from meristem.files.named_arrays import Arrays, by_path, check_state, fill, sepa
 from meristem.files.network_file import Kinds
 from meristem.json_schema import ANY, OBJECT, SIZE, TEXT, Rule, check_json, first_difference, integer, one_of
 from meristem.nn.network import Network
-from meristem.train.hyperparameters import Knobs, Recipe, check_knobs
+from meristem.train.hyperparameters import Knobs, Recipe, check_knobs, check_samples
 from meristem.train.objectives import OBJECTIVES, Objective
 from meristem.train.run import History, Run
 from meristem.train.train_state import FIELDS, TrainState, start
 
-OWN = "own"
+OWN, LISTS = "own", ("scales", "augment")
 SETTING = Rule("a setting below 2**31", lambda value: not isinstance(value, int) or abs(value) < 2**31)
 SETTINGS = [field.name for field in dataclasses.fields(Recipe) if field.name not in ("objective", "optimizer")]
 RECIPE = {
     "objective": {"name": TEXT, "parameters": OBJECT},
     "optimizer": (None, one_of([OWN])),
-    **{f"{name}?": [ANY] if name == "scales" else SETTING for name in SETTINGS},
+    **{f"{name}?": [ANY] if name in LISTS else SETTING for name in SETTINGS},
 }
 STATE = {"network": OBJECT, "key": one_of(["threefry2x32", "rbg", "unsafe_rbg"])}
 RUN = {
@@ -154,6 +154,7 @@ def unpack_run(header: Any, arrays: Mapping[str, np.ndarray], kinds: Kinds = (),
         capacities=_capacities(header["capacities"], state.network, best),
         past=_history(parts["history"], members, recipe),
     )
+    check_samples(run.knobs, recipe, state.network)
     epochs, rows = int(run.epochs.max()), len(run.past.get("loss", ()))
     too_few = rows < epochs and (rows or (np.asarray(state.epoch) != run.begun_at).any())
     if too_few or (rows > epochs and not run.stopped.all()):  # a stopped run may be asked for more epochs

@@ -26,15 +26,21 @@ from meristem.nn.axes import MAP, has_positions, tree_map
 from meristem.nn.body import Body, GrowthInfo
 from meristem.nn.model_growth import after_update
 from meristem.nn.network import Network
+from meristem.train.augmentation import augmented
 from meristem.train.hyperparameters import MEASURES, Knobs, Recipe
+from meristem.train.loop_carry import as_rows
 from meristem.train.metrics import Measures, measures_of, sum_up
+from meristem.train.mixup import Mixed, mix
+from meristem.train.precision import in_precision
+from meristem.train.schedules import PLATEAU, stage_at
 from meristem.train.settle import hard_cost, total_price
+from meristem.train.smoothing import smoothed
 from meristem.train.train_state import TOLERANCE, EpochInfo, Growth, Plateau, TrainState, no_growth, select
 from meristem.train.training_data import Data, product, to_float
 
-SMALL = 1024  # numbers in a matrix; see _as_rows
 LEAST_GAIN = 1e-3  # of J_hard, for an improvement while gates close
 KEY_STRIDE = 2**20  # epochs: between the random keys of the passes of one epoch
+AUGMENT, MIXUP = 2**20, 2**20 + 1  # what else a step's key is for
 
 
 class Batch(NamedTuple):
@@ -66,15 +72,20 @@ def updater(
     state: TrainState, knobs: Knobs, recipe: Recipe
 ) -> Callable[[Network, PyTree, Batch], tuple[Network, PyTree, GrowthInfo]]:
     """Return what a step does to a network and its optimizer state; rate and stage are the state's, all epoch long."""
-    plateau, rate = state.plateau, knobs.learning_rate * state.plateau.scale(recipe.scales)
+    plateau, rate = state.plateau, state.rate(knobs, recipe)
     stays_closed = plateau.is_last(len(recipe.scales)) if knobs.budget is None else plateau.has_dropped
 
     def update(network: Network, opt_state: PyTree, batch: Batch) -> tuple[Network, PyTree, GrowthInfo]:
-        x = to_float(batch.x)
+        images, mixed = batch.x, None
+        if recipe.augment:
+            images = augmented(jax.random.fold_in(batch.key, AUGMENT), images, recipe.augment)
+        x = to_float(images)
+        if recipe.mixup:
+            x, mixed = mix(jax.random.fold_in(batch.key, MIXUP), x, batch.y, batch.weight, recipe.mixup)
         if knobs.dropout is not None:
             keep = 1 - knobs.dropout
             x = jnp.where(jax.random.bernoulli(batch.key, keep, x.shape), x * (1 / keep), 0)
-        grads = eqx.filter_grad(cost)(network, x, batch.y, knobs, recipe, batch.weight)
+        grads = eqx.filter_grad(cost)(network, x, batch.y, knobs, recipe, batch.weight, mixed)
         updates, opt_state = recipe.chain.update(grads, opt_state, network, learning_rate=rate)
         updated = eqx.apply_updates(network, updates)
         if recipe.settle:
@@ -91,11 +102,15 @@ def cost(
     knobs: Knobs,
     recipe: Recipe,
     weight: Float[Array, " batch"] | None = None,
+    mixed: Mixed | None = None,
 ) -> Float[Array, ""]:
     """Return J over a batch; `weight` sums to 1, None is the plain mean."""
     # The price of most bodies does not depend on the sample; where it does (highway), J has its mean.
-    outputs, units = over_batch(network, x)
-    each = jax.vmap(recipe.task.loss)(outputs, y)
+    outputs, units = in_precision(recipe.precision, over_batch, network, x)
+    loss = jax.vmap(smoothed(recipe.task, recipe.smoothing))
+    each = loss(outputs, y)
+    if mixed is not None:
+        each = mixed.share * each + (1 - mixed.share) * loss(outputs, mixed.y)
     if recipe.price == "units":
         each = each + knobs.penalty * units
     mean = each.mean() if weight is None else (weight * each).sum()
@@ -142,17 +157,19 @@ def descend(
     """Take the minibatch steps of one of the equal `parts` of an epoch."""
     update = updater(state, knobs, recipe)
     grows = state.network.capacity > 0  # if not, nothing is counted: on a GPU every small operation costs a launch
-    first = (state.network, state.opt_state, growth)
-    pack, unpack = _as_rows(first)
+    first = (state.network, state.opt_state, growth, None if recipe.average is None else state.average)
+    pack, unpack = as_rows(first)
     weighted = data._replace(weight=product(data.weight, knobs.weight))
 
     def take_step(carry: PyTree, batch: Batch) -> PyTree:
-        network, opt_state, growth = unpack(carry)
+        network, opt_state, growth, average = unpack(carry)
         network, opt_state, info = update(network, opt_state, batch)
         if grows:
             counts = (growth.opened + info.opened, growth.closed + info.closed, growth.waited + info.waited)
             growth = Growth(*counts, jnp.maximum(growth.most_leaves, network.in_use()))
-        after = pack((network, opt_state, growth))
+        if average is not None:
+            average = average.after_step(network, info.opened + info.closed > 0, recipe.average)
+        after = pack((network, opt_state, growth, average))
         return after if batch.is_real is None else select(batch.is_real, after, carry)
 
     def over_all_rows(number: Any, carry: PyTree) -> PyTree:
@@ -165,8 +182,9 @@ def descend(
     else:  # counted in the type of `passes`: a plain 0 would be of 64 bits where JAX has these
         passes = jnp.asarray(knobs.passes)
         carry = jax.lax.fori_loop(jnp.zeros((), passes.dtype), passes, over_all_rows, carry)
-    network, opt_state, growth = unpack(carry)
-    return replace(state, network=network, opt_state=opt_state), growth
+    network, opt_state, growth, average = unpack(carry)
+    average = state.average if recipe.average is None else average
+    return replace(state, network=network, opt_state=opt_state, average=average), growth
 
 
 def steps_per_epoch(n: int, batch_size: int) -> int:
@@ -251,7 +269,7 @@ def measured_sets(data: Data, knobs: Knobs) -> Iterator[tuple[Any, Any, Any, Any
 
 def with_average(before: TrainState, state: TrainState, growth: Growth, recipe: Recipe) -> TrainState:
     """Return the state after the last step with the new average; `before` is the state at the beginning of the epoch."""
-    if state.average is None:
+    if state.average is None or recipe.average is not None:
         return state
     is_last, moved = before.plateau.is_last(len(recipe.scales)), growth.opened + growth.closed > 0
     return replace(state, average=state.average.after(state.network, is_last, moved))
@@ -264,7 +282,7 @@ def conclude(
     (train, *others), sizes = measured
     dev = others[0] if others else train
     stages, network = len(recipe.scales), state.measured
-    plateau = _next_plateau(before.plateau, dev, network, knobs, recipe)
+    plateau = _next_plateau(before, dev, network, knobs, recipe)
     chosen, (best, best_loss) = _to_minimize(dev, recipe.select), before.best
     if dev.price is not None:  # J, of which the measure so far is E
         price = dev.price if recipe.price == "units" else soft_cost(network, recipe.price)
@@ -289,7 +307,7 @@ def conclude(
     after = replace(after, diverged=before.diverged | (~healthy & ~was_stopped))
     info = EpochInfo(
         epoch=before.epoch + ~was_stopped,
-        rate=knobs.learning_rate * before.plateau.scale(recipe.scales),
+        rate=before.rate(knobs, recipe),
         **{name: getattr(train, name) for name in MEASURES},
         **{f"dev_{name}": getattr(dev, name) for name in MEASURES},
         layer_sizes=sizes,
@@ -305,9 +323,12 @@ def conclude(
     return after, info
 
 
-def _next_plateau(plateau: Plateau, dev: Measures, network: Network, knobs: Knobs, recipe: Recipe) -> Plateau:
+def _next_plateau(before: TrainState, dev: Measures, network: Network, knobs: Knobs, recipe: Recipe) -> Plateau:
     """Return the schedule after an epoch; while gates close it watches J_hard."""
-    watched, stages = _to_minimize(dev, recipe.watch), len(recipe.scales)
+    watched, stages, plateau = _to_minimize(dev, recipe.watch), len(recipe.scales), before.plateau
+    if recipe.schedule != PLATEAU:
+        stage = jnp.maximum(plateau.stage, stage_at((before.epoch + 1) / jnp.asarray(knobs.epochs), stages))
+        return Plateau(jnp.minimum(plateau.best, watched), jnp.zeros_like(plateau.since), stage)
     patience = recipe.patience if knobs.patience is None else jnp.asarray(knobs.patience)
     if not recipe.settle:
         return plateau.after(watched, patience=patience, stages=stages)
@@ -325,17 +346,3 @@ def _next_plateau(plateau: Plateau, dev: Measures, network: Network, knobs: Knob
 def _to_minimize(measures: Measures, name: str) -> Float[Array, ""]:
     value = measures.loss if name == "cost" else getattr(measures, name)
     return -value if name == "macro_f1" else value
-
-
-def _as_rows(tree: PyTree) -> tuple[Any, Any]:
-    """Return functions that view a tree's stacks of small matrices as [layers, rest], and back, for the loop's carry.
-
-    The compiler makes loops of the carry's shape; on a CPU those over [10, 10, 10] take longer than those over [10, 100], while
-    [5, 64, 64] is faster than [5, 4096]: with masks in the l2 term a step takes 175 instead of 260 µs.
-    """
-    shapes = jax.tree.map(jnp.shape, tree, is_leaf=eqx.is_array)
-
-    def pack(tree: PyTree) -> PyTree:
-        return jax.tree.map(lambda a: a.reshape(a.shape[0], -1) if a.ndim > 2 and a.size <= SMALL * a.shape[0] else a, tree)
-
-    return pack, lambda tree: jax.tree.map(lambda a, shape: a.reshape(shape), tree, shapes)

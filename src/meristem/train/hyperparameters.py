@@ -16,11 +16,30 @@ from jaxtyping import Array, Float, Int
 
 from meristem.check import check_number, check_size, short, unknown
 from meristem.complexity import PRICES
+from meristem.train.augmentation import AUGMENTATIONS, check_images
 from meristem.train.objectives import Objective, objective
 from meristem.train.optimizer import adam, for_models
+from meristem.train.precision import PRECISIONS
+from meristem.train.schedules import PLATEAU, SCHEDULES
 from meristem.train.training_data import Data
 
 MEASURES = ["loss", "error", "macro_f1"]
+CHOICES = {
+    "watch": MEASURES,
+    "select": [*MEASURES, "cost"],
+    "price": PRICES,
+    "schedule": SCHEDULES,
+    "precision": PRECISIONS,
+}
+BOUNDS: dict[str, tuple[str, Any]] = {  # of the recipe's numbers: in words, and as a predicate
+    "depth_decay": ("above 0 and at most 1", lambda v: 0 < v <= 1),
+    "linger": ("above 0", lambda v: 0 < v < math.inf),
+    "b2": ("above 0 and below 1", lambda v: 0 < v < 1),
+    "weight_decay": ("of at least 0", lambda v: 0 <= v < math.inf),
+    "smoothing": ("of at least 0 and below 1", lambda v: 0 <= v < 1),
+    "mixup": ("of at least 0", lambda v: 0 <= v < math.inf),
+    "average": ("above 0 and below 1", lambda v: 0 < v < 1),
+}
 L2 = 1e-5
 Number = Float[Array | np.ndarray, "*members"] | float
 RowWeights = Float[Array | np.ndarray, "*members rows"] | None
@@ -50,6 +69,14 @@ class Recipe:
     compile_fast    whether a CPU's programs are compiled without the compiler's last optimizations: in four fifths of the time,
                     to steps that are as fast, with sums that differ in the last bits
     scales          the factors of the learning rate, one for each stage
+    schedule        "plateau", "cosine" or "one-cycle" (train/schedules.py): the last two end after the knobs' `epochs`, let the
+                    network grow for two fifths of them and settle it in the last fifth, without `patience` and `linger`
+    weight_decay    the share that each step takes from all weights but gates, times the learning rate (AdamW)
+    smoothing       the share of a target that goes to all classes alike (train/smoothing.py), in the steps, not in measures
+    mixup           0, or the α of the shares in which the samples of a step are mixed (train/mixup.py)
+    augment         names of changes to the images of each step (train/augmentation.py), in their order, as ("flip", "crop")
+    average         None, or the decay per step, such as 0.999, of an average of the weights, which is measured and kept
+    precision       what a step computes in: "float32", or "bfloat16" where the device is faster with it (train/precision.py)
     optimizer       None: Adam with an age and a rate per layer (`meristem.adam(depth_decay)`); or any optax chain. The rate of
                     the knobs times the stage's factor reaches a chain that ends in `meristem.scale_by_rate()`; one with its
                     own rate or optax schedule follows that, and the plateau only ends the training
@@ -75,11 +102,18 @@ class Recipe:
     calibrate: bool = False
     linger: float = 1.0
     compile_fast: bool = False
+    schedule: str = PLATEAU
+    weight_decay: float = 0.0
+    smoothing: float = 0.0
+    mixup: float = 0.0
+    augment: Any = ()
+    average: float | None = None
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         task = objective(self.objective)
         object.__setattr__(self, "objective", task)
-        for name, choices in (("watch", MEASURES), ("select", [*MEASURES, "cost"]), ("price", PRICES)):
+        for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
                 raise unknown(name, value, choices)
@@ -87,16 +121,27 @@ class Recipe:
                 raise ValueError(f"{name}='macro_f1' needs objective='multilabel'; for {task.name!r} choose loss or error.")
         check_size("batch_size", self.batch_size)
         check_size("patience", self.patience)
-        check_number("depth_decay", self.depth_decay, "above 0 and at most 1", lambda v: 0 < v <= 1)
-        check_number("linger", self.linger, "above 0", lambda v: 0 < v < math.inf)
-        check_number("b2", self.b2, "above 0 and below 1", lambda v: 0 < v < 1)
-        object.__setattr__(self, "scales", tuple(self.scales) if isinstance(self.scales, tuple | list) else (self.scales,))
+        for name, (words, fits) in BOUNDS.items():
+            if name != "average" or self.average is not None:
+                check_number(name, getattr(self, name), words, fits)
+        for name in ("scales", "augment"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, tuple(value) if isinstance(value, tuple | list) else (value,))
+        for name in self.augment:
+            if name not in AUGMENTATIONS:
+                raise unknown("augment", name, list(AUGMENTATIONS))
         if not self.scales:
             raise ValueError("scales=() must hold at least one number: the factor of the learning rate in each stage.")
         for value in self.scales:
             check_number("scales", value, "above 0", lambda v: 0 < v < math.inf)
         if self.calibrate and not task.outputs_are_logits:
             raise ValueError(f"calibrate=True needs an objective whose outputs are logits, unlike {task.name!r}.")
+        if self.smoothing and not task.outputs_are_logits:
+            raise ValueError(f"smoothing={self.smoothing} is for classes and labels, not objective={task.name!r}.")
+        if self.weight_decay and self.optimizer is not None:
+            raise ValueError(
+                "weight_decay is of meristem's Adam; give your own optimizer its own: optax.adamw(…, mask=decay_mask)."
+            )
         for name in ("settle", "follow", "calibrate", "compile_fast"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
@@ -112,9 +157,15 @@ class Recipe:
         return self.objective
 
     @property
+    def averages(self) -> bool:
+        """Whether a mean of networks is measured in place of the network."""
+        return self.settle or self.average is not None
+
+    @property
     def chain(self) -> Any:
         """The optimizer as an optax chain over whole models that keeps gates in [0, 1]."""
-        return adam(self.depth_decay, b2=self.b2) if self.optimizer is None else for_models(self.optimizer)
+        own = {"weight_decay": self.weight_decay} if self.weight_decay else {}
+        return adam(self.depth_decay, b2=self.b2, **own) if self.optimizer is None else for_models(self.optimizer)
 
 
 class Knobs(NamedTuple):
@@ -137,6 +188,7 @@ class Knobs(NamedTuple):
     patience: Number | None = None  # epochs, in place of the recipe's: a number that compiles nothing again
     measured: Int[Array | np.ndarray, "*members 2 m"] | None = None
     passes: Int[Array | np.ndarray, "*members"] | int | None = None  # over the rows in an epoch, where rows are few; None: 1
+    epochs: Number | None = None  # of the whole training; only of a recipe with a schedule of known length, which needs it
 
 
 RANGES: dict[str, tuple[str, Any]] = {  # of the knobs that are numbers: in words, and as a predicate
@@ -147,6 +199,7 @@ RANGES: dict[str, tuple[str, Any]] = {  # of the knobs that are numbers: in word
     "budget": ("of at least 1", lambda v: v >= 1),
     "patience": ("of at least 1", lambda v: v >= 1),
     "passes": ("of at least 1", lambda v: v >= 1),
+    "epochs": ("of at least 1", lambda v: v >= 1),
 }
 OPTIONAL = {name for name, default in Knobs._field_defaults.items() if default is None}
 
@@ -158,6 +211,16 @@ def check_knobs(knobs: Knobs, members: tuple[int, ...]) -> Knobs:
         check = _numbers if name in RANGES else _row_weights
         values[name] = jnp.asarray(value) if name == "measured" else check(name, value, members)
     return Knobs(**values)
+
+
+def check_samples(knobs: Knobs, recipe: Recipe, network: Any) -> None:
+    """Raise ValueError where the length of a schedule is missing, or where the samples are no images and should be."""
+    if (knobs.epochs is None) != (recipe.schedule == PLATEAU):
+        advice = (
+            "needs its length: Knobs(…, epochs=60)" if knobs.epochs is None else "ends by itself; leave out the knob epochs"
+        )
+        raise ValueError(f"schedule={recipe.schedule!r} {advice}.")
+    check_images(recipe.augment, network.input_shape)
 
 
 def check_rows(knobs: Knobs, data: Data) -> None:

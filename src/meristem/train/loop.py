@@ -40,6 +40,7 @@ from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.placement import TRAINER, Trainer, on_workers
 from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked, within_budget
 from meristem.train.saving import SECONDS, STORE, Saver
+from meristem.train.schedules import PLATEAU
 from meristem.train.training_data import Prepared, prepare
 
 MAX_EPOCHS = 2000
@@ -126,7 +127,8 @@ def fit(
         for name, value in (("learning_rate", learning_rate), ("penalty", penalty), ("key", key)):
             if value is None:
                 raise ValueError(f"{name} is missing: fit(network, data, learning_rate=…, penalty=…, key=jax.random.key(0)).")
-        knobs = Knobs(learning_rate, penalty, l2, dropout, weight, dev_weight, budget)
+        epochs = None if recipe.schedule == PLATEAU else max_epochs
+        knobs = Knobs(learning_rate, penalty, l2, dropout, weight, dev_weight, budget, epochs=epochs)
         start = begin(start, recipe, knobs, key, max_capacity=max_capacity)
     run = start
     prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
@@ -203,7 +205,7 @@ def train_until(
 
     while stopped.sum() < (stopped.size if stop_after is None else stop_after) and epochs.max() < pause_at:
         running = np.flatnonzero(~stopped).tolist()
-        if run.recipe.settle and max_epochs >= SHORT:
+        if run.recipe.settle and run.recipe.schedule == PLATEAU and max_epochs >= SHORT:
             run = settling(run, int(max_epochs - epochs.max()), min(run.patience, max_epochs // SHORT))
         rows = blocks[int(epochs.max()) % len(blocks)] if blocks else prepared
         run, info = advance(run, rows, pulse=pulse if watcher.watchers else None)

@@ -1,8 +1,9 @@
 """The optimizer as an optax chain: Adam with an age and a learning rate per layer, then the projection of gates to [0, 1].
 
     m ← β1 m + (1 − β1) g        v ← β2 v + (1 − β2) g²        t: the age of the layer or node, not of the run
-    p ← clip(p − rate · decay^depth · m̂ / (√v̂ + ε))
+    p ← clip(p − rate · decay^depth · m̂ / (√v̂ + ε) − rate · weight_decay · p)
 
+Weight decay is not for gates, which it would close, or nodes of a tree, which it would open.
 A layer that was born late has its own t, so that its first step has the full length. Every array is updated as rows
 [layers, rest], with one number per row for what belongs to a layer, so that the inner loop is long. The chain takes the model:
 
@@ -79,7 +80,7 @@ def layer_depths(model: PyTree) -> PyTree:
 
 @lru_cache
 def adam(
-    depth_decay: float = 0.75, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+    depth_decay: float = 0.75, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0
 ) -> optax.GradientTransformationExtraArgs:
     """Return the paper's optimizer, whose `update` takes `learning_rate`; equal arguments give the same object.
 
@@ -114,7 +115,13 @@ def adam(
 
         mu = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g.reshape(m.shape), state.mu, grads)
         nu = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * (g * g).reshape(v.shape), state.nu, grads)
-        return jax.tree.map(direction, depths, age, mu, nu), AdamState(age, mu, nu)
+        updates = jax.tree.map(direction, depths, age, mu, nu)
+        if weight_decay:
+            decays = eqx.filter(decay_mask(model), chosen)
+            params = eqx.filter(model, chosen)
+            rate = learning_rate * weight_decay
+            updates = jax.tree.map(lambda u, p, d: u - rate * p.reshape(u.shape) if d else u, updates, params, decays)
+        return updates, AdamState(age, mu, nu)
 
     return optax.chain(optax.GradientTransformationExtraArgs(init, update), project())
 

@@ -176,7 +176,9 @@ def parts_of(steps: int) -> int:
 
 def settled(state: TrainState, prepared: Prepared, knobs: Knobs, recipe: Recipe) -> TrainState:
     """Return the state with the gates closed that are not worth their price, or exceed the budget."""
-    knobs = knobs._replace(dev_weight=None, measured=None, dropout=None, passes=None)  # so that more runs share a program
+    knobs = knobs._replace(
+        dev_weight=None, measured=None, dropout=None, passes=None, epochs=None
+    )  # so that more runs share a program
     data = prepared.data
     if prepared.rows_at_once is None:
         return settle(state, Data(data.x, data.y, weight=data.weight), knobs, recipe=recipe)

@@ -20,7 +20,7 @@ import numpy as np
 from meristem.check import as_key, check_size
 from meristem.nn.model_growth import resize
 from meristem.nn.network import Network
-from meristem.train.hyperparameters import Knobs, Recipe, check_knobs, check_rows
+from meristem.train.hyperparameters import Knobs, Recipe, check_knobs, check_rows, check_samples
 from meristem.train.live_size import adapt_capacity, keep_best, with_capacity, with_equal_capacity
 from meristem.train.programs import Pulse, run_epoch, settled, start, unpack
 from meristem.train.settle import FIRST_PRICE, check_budget, hard_cost, next_penalty
@@ -169,6 +169,7 @@ def of_state(state: TrainState, recipe: Recipe, knobs: Knobs, *, max_capacity: i
     check_size("max_capacity", max_capacity)
     state = fit_to_recipe(state, recipe)
     knobs = check_knobs(knobs, state.members)
+    check_samples(knobs, recipe, state.network)
     if knobs.budget is not None:
         check_budget(state.network, knobs.budget, recipe)
         knobs = knobs._replace(penalty=jnp.full_like(knobs.penalty, FIRST_PRICE))

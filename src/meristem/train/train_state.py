@@ -6,6 +6,7 @@ minimum:
 
     a ← a + share · (p − a)         share = max(1 / epochs of the stage so far, 0.15), after every epoch
 
+Where the recipe has an `average`, the mean follows all steps, with share = max(10 / (9 + steps so far), 1 − average).
 All are values with a leading axis of members in a population.
 """
 
@@ -20,12 +21,14 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
 from meristem.gate import hold
 from meristem.nn.network import Network
-from meristem.train.hyperparameters import Recipe
+from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.schedules import PLATEAU, rate_factor
 
 Value = Array | np.ndarray
 Number = float | Float[Array, ""]
 TOLERANCE = 1e-9  # a smaller gain is no improvement
 SHARE = 0.15  # the least share of the newest epoch in the average
+RAMP = 10  # of the share of the newest step: as if so many were averaged at first, so that the first weights are soon forgotten
 
 
 class Plateau(NamedTuple):
@@ -63,7 +66,10 @@ class Plateau(NamedTuple):
 
 
 class Average(eqx.Module):
-    """The mean network of the last stage, and over how many epochs; before that stage the network itself, and 0."""
+    """The mean network of the last stage, and over how many epochs; before that stage the network itself, and 0.
+
+    Of a recipe with `average` it is that of all steps, and `epochs` counts them.
+    """
 
     network: Network
     epochs: Int[Array, "*members"]
@@ -71,8 +77,14 @@ class Average(eqx.Module):
     def after(self, network: Network, is_last: Bool[Array, ""], moved: Bool[Array, ""]) -> "Average":
         """Return the average after an epoch; it restarts where a tree `moved` its rows by opening or closing nodes."""
         epochs = jnp.where(is_last, jnp.where(moved, 0, self.epochs) + 1, 0)
-        share = jnp.maximum(1 / jnp.maximum(epochs, 1), SHARE)
+        return self._moved(network, epochs, jnp.maximum(1 / jnp.maximum(epochs, 1), SHARE))
 
+    def after_step(self, network: Network, moved: Bool[Array, ""], decay: float) -> "Average":
+        """Return the average after a step, likewise."""
+        steps = jnp.where(moved, 0, self.epochs) + 1
+        return self._moved(network, steps, jnp.maximum(RAMP / (RAMP - 1 + steps), 1 - decay))
+
+    def _moved(self, network: Network, epochs: Int[Array, ""], share: Float[Array, ""]) -> "Average":
         def mix(old: Any, new: Any) -> Any:
             mixes = eqx.is_inexact_array(new)
             return jnp.where(epochs > 1, old + share.astype(new.dtype) * (new - old), new) if mixes else new
@@ -85,7 +97,7 @@ class TrainState(eqx.Module):
 
     network: Network
     opt_state: PyTree
-    average: Average | None  # where the recipe settles
+    average: Average | None  # where the recipe settles, or has an `average`
     key: PRNGKeyArray | Key[Array, "*members"]
     plateau: Plateau
     best: tuple[Float[Array, "*members"], Float[Array, "*members"]]  # the selection measure of the best epoch, and its loss
@@ -96,6 +108,14 @@ class TrainState(eqx.Module):
     def members(self) -> tuple[int, ...]:
         """() for one network, else (members,)."""
         return self.epoch.shape
+
+    def rate(self, knobs: Knobs, recipe: Recipe) -> Float[Array, ""]:
+        """The learning rate of the next epoch; 0 when stopped."""
+        highest: Any = knobs.learning_rate
+        if recipe.schedule == PLATEAU:
+            return highest * self.plateau.scale(recipe.scales)
+        factor = rate_factor(recipe.schedule, (self.epoch + 0.5) / jnp.asarray(knobs.epochs))
+        return highest * jnp.where(self.plateau.is_stopped(len(recipe.scales)), 0.0, factor)
 
     @property
     def measured(self) -> Network:
@@ -165,7 +185,7 @@ def start(network: Network, key: PRNGKeyArray, recipe: Recipe) -> TrainState:
     return TrainState(
         network=network,
         opt_state=recipe.chain.init(network),
-        average=Average(network, jnp.zeros((), jnp.int32)) if recipe.settle else None,
+        average=Average(network, jnp.zeros((), jnp.int32)) if recipe.averages else None,
         key=key,
         plateau=Plateau.start(),
         best=(inf, inf),
@@ -176,9 +196,9 @@ def start(network: Network, key: PRNGKeyArray, recipe: Recipe) -> TrainState:
 
 def fit_to_recipe(state: TrainState, recipe: Recipe) -> TrainState:
     """Return the state of another recipe with an average, or without, as this recipe needs it."""
-    if (state.average is not None) == recipe.settle:
+    if (state.average is not None) == recipe.averages:
         return state
-    return replace(state, average=Average(state.network, jnp.zeros_like(state.epoch)) if recipe.settle else None)
+    return replace(state, average=Average(state.network, jnp.zeros_like(state.epoch)) if recipe.averages else None)
 
 
 def no_growth(members: tuple[int, ...] = ()) -> Growth:
