@@ -218,6 +218,18 @@ def misread_as(column: Column) -> tuple[str, str, str] | None:
     return None
 
 
+def alike_texts(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of texts that differ in case or spaces alone.
+
+    >>> alike_texts(["yes", "no", "Yes", "YES "])
+    [('yes', 'Yes')]
+    """
+    same: dict[str, list[str]] = {}
+    for text in texts:
+        same.setdefault("".join(text.casefold().split()), []).append(text)
+    return [(first, second) for first, second, *_ in (texts for texts in same.values() if len(texts) > 1)]
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Named columns, and where they come from."""
