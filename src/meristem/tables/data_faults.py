@@ -74,13 +74,15 @@ def data_faults(split: TableSplit) -> list[str]:
     texts = None if labels is None else [str(label) for label in labels.tolist()]
     some = {column: values[part] for column, values in train.items()}
     lines = leaking_columns(some, y[part], texts)
-    is_leak = bool(lines)
     lines += leaks_where_filled(some, y[part], texts)
-    lines += [] if is_leak else leaking_pairs(some, y[part], texts)
+    lines += leaking_pairs(some, y[part], texts)
     lines += telling_gaps(train, y, texts)
     if texts is not None:
         texts_of = {field.name: field.texts for field in split.schema.fields if field.kind == CATEGORY}
-        lines += [] if is_leak else telling_values(some, texts_of, y[part], texts)
+        texts_of = {
+            key: values for key, values in texts_of.items() if not any(f"column {short(key)} " in line for line in lines)
+        }
+        lines += telling_values(some, texts_of, y[part], texts)
     lines += later_dates({column: values for column, values in train.items() if kinds[column] == DATE}, list(train))
     by_chance = 0
     if any(why == TOO_MANY_TEXTS for _, why in split.schema.dropped):  # names may tell equal rows apart: compare with chance

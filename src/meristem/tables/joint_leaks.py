@@ -50,9 +50,9 @@ def leaks_where_filled(columns: Columns, y: np.ndarray, labels: Sequence[str] | 
         if removed_shares(goals, local_means(filled_ranks(values[is_filled]), goals), labels).max() < LEAST_LOCAL_SHARE:
             continue
         some = {other: column[is_filled] for other, column in columns.items()}
-        found = leaking_columns(some, y[is_filled], labels)
+        leaks = leaking_columns(some, y[is_filled], labels)
         where = f" in the {tenths_of_percent(is_filled.mean())} of the rows that have it:"
-        lines += [line.replace(":", where, 1) for line in found if line.startswith(f"column {short(name)} alone")]
+        lines += [line.replace(":", where, 1) for line in leaks if line.startswith(f"column {short(name)} alone")]
     return lines
 
 
@@ -121,21 +121,21 @@ def _linear_pairs(columns: Columns, y: np.ndarray, goals: np.ndarray, labels: Se
             continue
         z = np.column_stack([np.log(columns[name]) if is_log else columns[name] for name in chosen])
         z = (z - z.mean(0)) / np.maximum(z.std(0), 1e-300)
-        wanted = np.column_stack([numbers, *goals.T]) if labels is not None else numbers[:, None]
-        wanted = (wanted - wanted.mean(0)) / np.maximum(wanted.std(0), 1e-300)
-        weights = np.linalg.lstsq(z, wanted, rcond=1e-10)[0]
+        outputs = np.column_stack([numbers, *goals.T]) if labels is not None else numbers[:, None]
+        outputs = (outputs - outputs.mean(0)) / np.maximum(outputs.std(0), 1e-300)
+        weights = np.linalg.lstsq(z, outputs, rcond=1e-10)[0]
         for column in range(weights.shape[1]):
             first, second = np.sort(np.argsort(-np.abs(weights[:, column]), kind="stable")[:2])
-            both = np.linalg.lstsq(z[:, [first, second]], wanted[:, column], rcond=1e-10)[0]
+            both = np.linalg.lstsq(z[:, [first, second]], outputs[:, column], rcond=1e-10)[0]
             sums = z[:, [first, second]] @ both
-            if labels is None and 1 - ((sums - wanted[:, column]) ** 2).mean() < LEAST_EXACT:
+            if labels is None and 1 - ((sums - outputs[:, column]) ** 2).mean() < LEAST_EXACT:
                 continue
             ranks = filled_ranks(np.round(sums, 9))
             if removed_shares(goals, local_means(ranks, goals), labels).max() < LEAST_EXACT:
                 continue
             shares = removed_shares(goals, predictions(ranks[:, None], goals), labels)
             if labels is None:
-                shares = np.full_like(shares, 1 - ((sums - wanted[:, column]) ** 2).mean())
+                shares = np.full_like(shares, 1 - ((sums - outputs[:, column]) ** 2).mean())
             kind = "product or ratio of powers" if is_log else "sum or difference"
             pairs.append(((chosen[first], chosen[second]), f"a {kind} of them", shares))
             break

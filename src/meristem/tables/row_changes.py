@@ -26,6 +26,8 @@ RUN_SHARE, RUN_LEVEL, MOST_REPEATS = (
 )  # of one value: its share of the rows, its chance; equal neighbors elsewhere
 LEAST_GAP, MOST_SHAPE = 5.0, 0.2  # the factor between two units' values; the distance of their shapes
 LEAST_CLUSTER, CLUSTER_SHARE = 10, 0.01  # rows in either unit
+UNITS = (10.0, 12.0, 16.0, 24.0, 25.4, 28.35, 30.48, 60.0, 100.0, 365.25, 1e3, 1024.0, 3600.0, 1e4, 1e5, 1e6, 86_400.0, 1e9)
+UNIT_ERROR = 0.1  # of the factor between two medians
 MOST_COLUMNS, LEAST_GAIN, DEVIATIONS = 100, 0.1, 5.0  # of a shifted target: the gain of R², and in standard errors
 REMEDY = "look at what happened there (another unit, device or source), and make the column alike or remove it"
 
@@ -148,6 +150,8 @@ def mixed_units(columns: Columns) -> list[str]:
         if gaps[cut - least] < np.log(LEAST_GAP) or min(len(np.unique(low)), len(np.unique(high))) < LEAST_CLUSTER:
             continue
         factor = float(np.median(high) - np.median(low))
+        if np.abs(factor - np.log(UNITS)).min() > UNIT_ERROR:
+            continue
         both = np.concatenate([low + factor, high])
         shares = [np.searchsorted(part, both, side="right") / len(part) for part in (low + factor, high)]
         if np.abs(shares[0] - shares[1]).max() > MOST_SHAPE + 1 / np.sqrt(min(len(low), len(high))):
