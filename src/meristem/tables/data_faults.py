@@ -139,7 +139,7 @@ def _along_rows(split: TableSplit, kinds: Mapping[str, str], targets: np.ndarray
     categories = [name for name in columns if kinds[name] == CATEGORY]
     lines = changes_at_a_row(columns, categories, y, rows + 1)
     if not is_class:
-        lines += changes_at_a_row({split.target.name: y}, [], np.zeros(len(y)), rows + 1)
+        lines += changes_at_a_row({split.target.name: y}, [], None, rows + 1)
     return lines + shifted_target(columns, y, is_class=is_class)
 
 

@@ -24,6 +24,7 @@ FOLDS, LEAVES, LEAF_ROWS, TREES = 3, 64, 2, 30
 MOST_INPUTS = 100  # that a node of a forest tries
 NEIGHBORS = 4  # rows that a local mean is of
 LEAST_SHARE = 0.85  # of the error of a constant, which a leak removes
+LEAST_CLASS_SHARE = 0.995  # of the error of one class of several
 LEAST_LOCAL_SHARE = 0.6  # which the means of neighbors remove, or no tree is trained
 LEAST_FACTOR, LEAK_Z = 2, 2.0  # the others leave so many times the error, by so many standard errors
 TRIMMED = 0.01  # of the rows at both ends, for a linear relation
@@ -123,6 +124,8 @@ def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | Non
         rest = removed_shares(goals, forest_predictions(others, goals), labels)
         for name in suspects:
             is_leak = leaves_more(rest, shares[name], units)
+            if labels is not None and len(labels) > 2:  # a sign of one class of several may be what defines it
+                is_leak[1:] &= shares[name][1:] >= LEAST_CLASS_SHARE
             is_leak[0] |= _is_same(inputs[name], y, labels)
             if is_leak.any():
                 goal = int(np.argmax(is_leak))

@@ -56,19 +56,21 @@ def _distance_at(codes: np.ndarray, row: int, *, ordered: bool) -> float:
     return float(np.abs(np.cumsum(gaps)).max() if ordered else np.abs(gaps).sum() / 2)
 
 
-def changes_at_a_row(columns: Columns, categories: Collection[str], y: np.ndarray, numbers: np.ndarray) -> list[str]:
+def changes_at_a_row(columns: Columns, categories: Collection[str], y: np.ndarray | None, numbers: np.ndarray) -> list[str]:
     """Return a line for each column that changes at a row; `numbers` are those of the rows in the table, from 1.
+
+    Without `y` the columns are targets, by which a file may be sorted: one value in many rows is no fault.
 
     >>> x = np.random.default_rng(0).normal(70, 9, 400)
     >>> late = np.arange(400) >= 300
     >>> changes_at_a_row({"kg": np.where(late, 3 * x, x)}, [], x[::-1], np.arange(400) + 1)[0].partition(" (")[0]
     "column 'kg' changes near row 301"
     """
-    lines, n = [], len(y)
+    lines, n = [], len(numbers)
     side = max(LEAST_SIDE, round(LEAST_SIDE_SHARE * n))
     if n < 2 * side:
         return []
-    target = _coded(y)
+    target = np.zeros(n, int) if y is None else _coded(y)
     for name, values in columns.items():
         is_gap = np.isnan(values)
         ordered = name not in categories
@@ -81,7 +83,7 @@ def changes_at_a_row(columns: Columns, categories: Collection[str], y: np.ndarra
                 what = f"is missing up to row {last}" if is_gap[0] else f"is missing from row {numbers[row]} on"
         filled = np.flatnonzero(~is_gap)
         if what is None and len(filled) >= 2 * side:
-            what = _run(values[filled], target[filled], numbers[filled], side) if ordered else None
+            what = _run(values[filled], target[filled], numbers[filled], side) if ordered and y is not None else None
             what = what or _change(values[filled], target[filled], numbers[filled], side, ordered=ordered)
         if what is not None:
             lines.append(f"column {short(name)} {what}: {REMEDY}")
