@@ -70,13 +70,13 @@ def run_show(args: argparse.Namespace) -> None:
 
 
 def run_export(args: argparse.Namespace) -> None:
+    if args.onnx is None and args.c is None:
+        raise ValueError("Nothing to write: give --onnx FILE or --c FILE.")
     loaded, model, members = _load(args.model, args.member)
     is_ensemble = hasattr(model, "estimators_")
     if members and not is_ensemble:
         which = f"choose one with --member 0 … {len(members) - 1}"
         raise ValueError(f"{args.model} holds a population of {len(members)}; {which}.")
-    if args.onnx is None and args.c is None:
-        raise ValueError("Nothing to write: give --onnx FILE or --c FILE.")
     for flag, path, mark in (("--onnx", args.onnx, PRODUCER), ("--c", args.c, C_MARK)):
         if path is not None and path.is_file():
             with path.open("rb") as file:
