@@ -32,13 +32,16 @@ int main(void)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler (cc) here")
 
 
+def prototype(source: Path) -> tuple[str, str]:
+    """What names in a C file begin with, and the type of x and y."""
+    found = re.search(r"^int (\w+)_predict\(const (\w+)", source.with_suffix(".h").read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1], found[2]
+
+
 def compiled(source: Path, *flags: str, kind: str = "float") -> Path:
     """The program that reads rows from its input, and writes what the file's function returns and says of each."""
-    name = (
-        next(line for line in source.with_suffix(".h").read_text().splitlines() if line.startswith("int "))
-        .split()[1]
-        .split("_predict")[0]
-    )
+    name, _ = prototype(source)
     main, program = source.with_name(f"{source.stem}_main.c"), source.with_suffix(".program")
     main.write_text(MAIN.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
     assert COMPILER is not None
@@ -75,9 +78,8 @@ int main(void)
 
 def image(source: Path) -> dict[str, int]:
     """The bytes of flash and of stack of a file for Cortex-M4F, -Os: the linked image less an empty program."""
-    prototype = re.search(r"^int (\w+)_predict\(const (\w+)", source.with_suffix(".h").read_text(), re.MULTILINE)
-    assert prototype is not None and ARM_GCC is not None
-    name, kind = prototype.groups()
+    assert ARM_GCC is not None
+    name, kind = prototype(source)
     main, empty = source.with_name(f"{source.stem}_call.c"), source.with_name("empty.c")
     main.write_text(CALL.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
     empty.write_text("int main(void)\n{\n    return 0;\n}\n")
