@@ -82,15 +82,13 @@ def run_export(args: argparse.Namespace) -> None:
             with path.open("rb") as file:
                 is_export = mark in file.read(MARKED)
             if not is_export:  # such as the model itself
-                problem = f"exists and is no {flag.strip('-')} file of meristem's; move it, or give another name"
+                problem = f"exists and is no {flag.strip('-').upper()} file of meristem's; move it, or give another name"
                 raise ValueError(f"{flag}={str(path)!r} {problem}.")
     is_estimator = hasattr(model, "network_") or is_ensemble
     if hasattr(loaded, "schema"):
         model = replace(loaded, estimator=model)
     if args.rows is not None and not hasattr(loaded, "schema"):
-        raise ValueError(
-            f"--rows={str(args.rows)!r} is for a table's model; of others, call to_c(path, bits=…, X=rows) in Python."
-        )
+        raise ValueError(f"--rows={str(args.rows)!r} is for a table's model; of others call to_c(path, bits=…, X=rows).")
     options = {"bits": args.bits, "X": args.rows, "numbers": args.numbers, "budget": args.budget}
     for path, name, own in ((args.onnx, "onnx", {}), (args.c, "c", options)):
         if path is None:
