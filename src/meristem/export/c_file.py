@@ -17,7 +17,7 @@ import numpy as np
 import meristem
 from meristem.check import cut, many, unknown
 from meristem.export.c_functions import called_by, text_of
-from meristem.export.c_sizes import bytes_of, code_bound
+from meristem.export.c_sizes import bytes_of, code_bound, stack_bound
 from meristem.export.endings import AnyOf, Ending, OneOf, Scaling, Values
 from meristem.inputs import Inputs
 from meristem.inputs.schema import CATEGORY, DATE
@@ -200,11 +200,12 @@ class CFile:
         code = re.sub(rf"\b({'|'.join(types)})\b", lambda match: types[match[0]], code)
         if self.kind == "double":
             code = re.sub(r"(\d\.\d+(?:e-?\d+)?)f\b", r"\1", code)
+        stack = stack_bound(memory * BYTES[value], self.numbers, self.bits)
         products = sum(step.products for step in program.steps if isinstance(step, Step))
         costs = [
             f"{many(n_parameters, 'parameter')}, {many(products, 'multiply-add')}",
             f"flash: at most {many(flash, 'byte')} on a Cortex-M4F with -Os, {tables:,} of them tables",
-            f"memory: {many(memory * BYTES[value], 'byte')} of stack for values, and a few for calls",
+            f"memory: at most {many(stack, 'byte')} of stack there, {memory * BYTES[value]:,} of them values; nothing else",
             *notes,
         ]
         return self._comment(code, costs) + code, self._header()

@@ -1,10 +1,11 @@
-"""How much flash an exported C file takes at most: its tables, to the byte, and recorded sizes of the code.
+"""How much flash an exported C file takes at most: its tables, to the byte, and recorded sizes of the code; and how much stack.
 
-    bound = tables + Σ of each function called + LINE for each line of the body + BODY
+    flash = tables + Σ of each function called + LINE for each line of the body + BODY
+    stack = values, in words of four bytes + CALLS
 
 The sizes are those of a Cortex-M4F (arm-none-eabi-gcc 12.2, -Os), less an empty program: no library is linked, but for double,
 which that processor computes in software. tests/test_c_devices.py compares the bound with linked images; on a machine with a
-narrower instruction set the code is larger.
+narrower instruction set the code is larger. It compares the stack with the bytes that a call overwrites under QEMU.
 """
 
 import re
@@ -23,6 +24,7 @@ CODE = {
 }
 BODY, LINE = 90, 32
 DOUBLE, FACTOR = 5200, 2.5  # in double: the arithmetic of the C compiler's own library, and by how much functions are larger
+CALLS = {"float": 104, "double": 192, "integers": 144}  # saved registers, arguments and counters of all functions at once
 UNITS = {"": 1, "B": 1, "KB": 1024, "KIB": 1024}
 
 
@@ -34,6 +36,15 @@ def code_bound(functions: Iterable[str], lines: int, numbers: str) -> int:
     """
     own, frame = sum(CODE[name] for name in functions), BODY + LINE * lines
     return round(DOUBLE + FACTOR * (own + frame)) if numbers == "double" else own + frame
+
+
+def stack_bound(values: int, numbers: str, bits: int | None) -> int:
+    """Return the most bytes of stack of a call, with so many bytes of values.
+
+    >>> stack_bound(82, "float", 8)
+    228
+    """
+    return -(-values // 4) * 4 + CALLS["integers" if bits else numbers]
 
 
 def bytes_of(budget: int | str) -> int:
