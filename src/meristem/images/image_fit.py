@@ -29,8 +29,8 @@ from meristem.estimators.image_cv import ImageSearch, TunnelImageClassifierCV
 from meristem.estimators.parameters import check_parameters
 from meristem.images.image_list import ImageList, check_classes, list_folder, list_table
 from meristem.images.image_model import ImageModel
-from meristem.images.pixels import choose_size, parse_size, read_pixels
 from meristem.images.image_time import Deadline, fit_into
+from meristem.images.pixels import choose_size, parse_size, read_pixels
 from meristem.paths.folds import draw_groups
 from meristem.report.baselines import MOST_NUMBERS, baselines
 from meristem.report.image_report import ImageEvaluation, compare_images
@@ -73,6 +73,19 @@ def fit_images(
     seconds        a time limit for everything
     metric         what the model is judged by, and the search chooses by, such as "balanced_accuracy" or "log_loss"
     options        further parameters of TunnelImageClassifierCV
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from meristem.data.image_reader import png_bytes
+    >>> folder, quick = tempfile.TemporaryDirectory(), {"cv": 0.5, "penalties": [1e-4], "channels": 2, "epochs": 1}
+    >>> for number in range(40):
+    ...     place = Path(folder.name) / ("dark" if number % 2 else "light")
+    ...     place.mkdir(exist_ok=True)
+    ...     _ = (place / f"{number}.png").write_bytes(png_bytes(np.full((6, 6), number + 150 * (1 - number % 2), np.uint8)))
+    >>> model = fit_images(folder.name, **quick)
+    >>> model.size, model.classes.tolist(), model.predict([f"{folder.name}/dark/1.png"]).shape
+    ((6, 6), ['dark', 'light'], (1,))
+    >>> folder.cleanup()
     """
     begun = time.monotonic()
     check_image_options(test=test, seconds=seconds, metric=metric, random_state=random_state, **options)

@@ -45,7 +45,12 @@ PROBLEM = "its facts do not fit: "
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageModel:
-    """The result of `fit_images`; `facts` is the content of summary.json: what was used, and how good the model is."""
+    """The result of `fit_images`; `facts` is the content of summary.json: what was used, and how good the model is.
+
+    >>> import meristem
+    >>> meristem.fit_images.__annotations__["return"] is ImageModel
+    True
+    """
 
     estimator: Any  # TunnelImageClassifierCV, fitted
     size: tuple[int, int]  # height and width that every file is scaled to
