@@ -187,7 +187,7 @@ def in_integers(
         line += f"outputs differ from the network in float by {error / max(size, 1e-300):.2%} of their standard deviation"
     notes = [line]
     if not is_float:
-        notes += [f"x[{c.place}] is {columns.names[c.place]} times {2.0**s.fraction:g}" for c, s in program.scalings.items()]
+        notes += [f"x[{c.place}] is {columns.names[c.place]} times {2.0**s.fraction:.17g}" for c, s in program.scalings.items()]
         notes += ["missing: INT32_MIN", f"y is in units of {program.unit:.8g}{_meaning(ending)}"]
     return program, None, last, notes
 
