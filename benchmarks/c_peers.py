@@ -65,11 +65,11 @@ int main(void)
 CALLED = "{include}\nfloat x[{n_in}], y[{n_out}];\nint main(void)\n{{\n    {call}\n    return 0;\n}}\n"
 EMLEARN = """
 import sys, numpy, emlearn
-from emlearn.net import c_generate_net_inline
+from emlearn.net import c_generate_net_loadable
 layers = numpy.load(sys.argv[1])
 n = len(layers.files) // 2
 weights, biases = [layers[f"w{k}"].T for k in range(n)], [layers[f"b{k}"] for k in range(n)]
-code = c_generate_net_inline(["relu"] * (n - 1) + [sys.argv[3]], weights, biases, "net")
+code = c_generate_net_loadable(["relu"] * (n - 1) + [sys.argv[3]], weights, biases, "net")
 open(sys.argv[2], "w").write(code)
 print(emlearn.includedir)
 """
@@ -100,14 +100,10 @@ def programs(
     )
     last = ("logistic" if is_two else "softmax") if is_classes else "identity"
     command = [peers, "-c", EMLEARN, folder / "layers.npz", folder / "emlearn.h", last]
-    headers = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    run = f"net_infer(x, {n_in}, net_activations1, net_activations2, net_activations_length)"
-    copy = (
-        "y[1] = net_activations2[0]; y[0] = 1 - y[1];"
-        if is_two
-        else f"for (int o = 0; o < {n_out}; o++) y[o] = net_activations2[o];"
-    )
-    yield "emlearn", Program('#include "emlearn.h"', f"{run}; {copy}", [], ["-I", headers, "-lm"])
+    headers = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    ask = "predict_proba" if is_classes else "regress"
+    call = f"eml_net_{ask}(&net, x, {n_in}, y, {2 if is_two else n_out});"
+    yield "emlearn", Program('#include "emlearn.h"', call, [], ["-I", headers, "-lm"])
 
     graph = onnx_file(layers, folder / "net.onnx", {"logistic": "Sigmoid", "softmax": "Softmax", "identity": None}[last])
     one_row = f"*(const float (*)[1][{n_in}])x"
@@ -173,7 +169,7 @@ def main() -> None:
         folder = Path(name)
         built: dict[str, Path] = {}
         result: dict[str, Any] = {}
-        texts = ", ".join("{" + ", ".join(f"{v:.9g}f" for v in row) + "}" for row in x.tolist()).replace("f", "f")
+        texts = ", ".join("{" + ", ".join(f"{v:.9g}f" for v in row) + "}" for row in x.tolist())
         texts = re.sub(r"(?<![\d.e-])(-?\d+)f", r"\1.0f", texts)
         for peer, program in programs(layers, folder, options.peers, options.onnx2c):
             main_c, built[peer] = folder / f"{peer}_main.c", folder / f"{peer}.program"
