@@ -171,7 +171,7 @@ def check(model: Model, numbers: str, bits: int | None, folder: Any) -> str:
     odd = given.copy()
     odd[np.random.default_rng(1).random(odd.shape) < 0.3] = -(2.0**31) if numbers == "int" else np.inf
     odd[::7] = 2.0**31 - 1 if numbers == "int" else -1e30  # defined behavior: the sanitizers see nothing
-    answers, values = run_c(source, np.concatenate([given, odd]), numbers)
+    answers, values = run_c(source, np.concatenate([given, odd]))
     answers, values = answers[: len(x)], values[: len(x)]
     if returned is None:
         size = np.maximum(np.std(y, 0), np.abs(y) / 10 if numbers != "int" else 0.5)

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.c import INPUTS, Column, CProgram, Step, Value
+from meristem.layers.ops.c import Column, CProgram, Value
 from meristem.layers.ops.c_input_scale import InputScale, is_number, values
 
 LARGEST = {8: 127, 16: 16383}  # of a value: of the 16-bit ones the difference of two fits 16 bits, too
@@ -31,6 +31,7 @@ SUM_ROOM = 0.95 * 2**30  # for weights, and again for a bias
 KEPT_BITS, FACTOR_BITS = 16, 14  # of a sum and of its factor, whose product then fits 31
 OUTPUT, MOST_OUTPUT = 2**13, 2**15 - 1  # of outputs in integers: the largest in the rows, and of all
 MARGIN = {8: 0.05, 16: 0.5}  # of a range, on either side, for rows that are not among those that set it
+BYTE_ZERO = 128  # of pixels that are bytes
 LEAST_RANGE = 1e-3  # of a layer's widest
 
 
@@ -80,12 +81,10 @@ class IntegerProgram(CProgram):
         if isinstance(v, Form):
             return v
         self.requests.append(v)
-        if self.computed is None or (self.needed is None and self.computed[0] != v):
-            columns = v if self.needed is None else self.needed
-            self.computed = columns, Value(len(columns))
-            self.steps.append(Step(INPUTS, (), self.computed[1], note="inputs"))
-            self._add_inputs(columns, self.computed[1])
-        columns, out = self.computed
+        columns = v if self.needed is None else self.needed
+        out = self.read(columns, Value(len(columns)))
+        if out not in self.sources:
+            self._add_inputs(columns, out)
         return Form({out: np.eye(out.units)[[columns.index(column) for column in v]]}, np.zeros(len(v)))
 
     def _add_inputs(self, columns: Sequence[Column], out: Value) -> None:
