@@ -3,8 +3,8 @@
     python benchmarks/c_peers.py --peers PYTHON [--onnx2c PROGRAM] --out results/c-peers.json
 
 PYTHON is that of an environment with emlearn and emx-onnx-cgen. The network is dense, of 307 parameters: 8 inputs, rectifiers
-of 16 and 8, three classes. All programs predict the same rows, one at a time, and must say the same; their CPU seconds are taken
-in turn, a round for each, and compared as medians over the rounds. Flash is the linked image with -Os less an empty program.
+of 16 and 8, three classes. All programs predict the same rows, one at a time, and must say the same; their CPU seconds are
+taken in turn, a round for each, and compared as medians over the rounds. Flash is the linked image with -Os less an empty one.
 """
 
 import argparse

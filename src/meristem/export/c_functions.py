@@ -1,8 +1,8 @@
 """The C functions that an exported network calls, each with the names of those that it calls itself.
 
 REAL is float or double; AT(p) reads a constant, in flash on AVR. Sums start at the bias, which is the first row of a table with
-a row for each input, one column after the other. No function keeps anything between calls, allocates
-anything, or has undefined behavior for any number, NaN and infinities among them.
+a row for each input. No function keeps anything between calls, allocates anything, or has undefined behavior for any number,
+NaN and infinities among them.
 """
 
 import re
