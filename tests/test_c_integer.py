@@ -13,7 +13,7 @@ from meristem.export import OneOf, to_c
 from meristem.export.c import recorded
 from meristem.inputs import Inputs, Preprocessor
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.layer import Affine, Convolution, Pick
+from meristem.layers.layer import Affine, Pick
 from meristem.layers.ops.c_integer import IntegerProgram
 from soak import many
 from test_c import fields, random_network, symbols, table_rows
@@ -124,6 +124,3 @@ def test_what_integers_need_is_asked_for(tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             to_c(tmp_path / "x.c", network, **options)
-    image = CompactNetwork((Convolution(np.ones((1, 1, 2), np.float32), None),), (3,))
-    with pytest.raises(ValueError, match="convolutions has no C form in integers"):
-        to_c(tmp_path / "x.c", image, bits=8, X=np.ones((4, 3)))

@@ -49,10 +49,12 @@ from meristem.inputs.preprocessor import LIMIT
 from meristem.layers.image_layers import Pixels
 from meristem.layers.ops.c import INPUTS, Column, CProgram, Value, number
 from meristem.layers.ops.c_integer import IntegerProgram
+from meristem.layers.ops.c_integer_images import ImageIntegerProgram
 from meristem.nn import Network
 from meristem.targets import Classes
 
-MOST_ROWS, HELD_OUT = 4000, 5  # of the rows that set ranges; every fifth is held out of them
+MOST_ROWS, LEAST_ROWS, MOST_PIXELS = 4000, 100, 2**19  # of images as many as have so many pixels
+HELD_OUT = 5  # every so many of the rows that set ranges are held out of them
 RANGE = 36  # of decimal exponents in float
 LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
 ADVICE = 'give numbers="double", or subtract a constant from the column first.'
@@ -175,13 +177,19 @@ def in_integers(
     small: CompactNetwork, scaling: Scaling | None, n_in: int, ending: Ending, options: COptions, columns: Columns
 ) -> tuple[IntegerProgram, None, Value, list[str]]:
     """Return the program in integers, its last value, and what integers cost in rows that did not set the ranges."""
-    rows = np.asarray(options.X, np.float64)
+    rows = np.asarray(options.X)
+    if small.positions:
+        rows = rows.reshape(len(rows), -1)
     if rows.ndim != 2 or rows.shape[1] != len(columns.names) or not len(rows):
         raise ValueError(f"X has shape {rows.shape}; it must be rows of {many(len(columns.names), 'column')}, as x has.")
-    rows = rows[np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]]
+    most = max(LEAST_ROWS, MOST_PIXELS // rows.shape[1]) if small.positions else MOST_ROWS
+    rows = rows[np.random.default_rng(0).permutation(len(rows))[: min(most, MOST_ROWS)]].astype(np.float64)
+    is_bytes = options.pixels is not None
+    if is_bytes and not ((rows >= 0) & (rows <= 255) & (np.mod(rows, 1) == 0)).all():
+        raise ValueError(f"X holds numbers that are no bytes, but pixels={options.pixels!r}; leave it out, or scale them.")
     calibrated = max(1, len(rows) - len(rows) // HELD_OUT)
     is_float, bits = options.numbers == "float", options.bits or 8
-    begin = partial(IntegerProgram, bits, rows, calibrated, is_float=is_float)
+    begin = partial(ImageIntegerProgram, bits, rows, calibrated, is_float=is_float, is_bytes=is_bytes)
     program, _, form = recorded(small, scaling, n_in, begin)
     form = program.form(form)
     last = program.outputs(form)
@@ -196,8 +204,11 @@ def in_integers(
         line += f"outputs differ from the network in float by {error / max(size, 1e-300):.2%} of their standard deviation"
     notes = [line]
     if not is_float:
-        notes += [f"x[{c.place}] is {columns.names[c.place]} times {2.0**s.fraction:.17g}" for c, s in program.scalings.items()]
-        notes += ["missing: INT32_MIN", f"y is in units of {program.unit:.8g}{_meaning(ending)}"]
+        name = "the pixels of channel {}" if columns.summary else "x[{}] is {}"
+        notes += [
+            f"{name.format(c.place, columns.names[c.place])} times {2.0**s.fraction:.17g}" for c, s in program.scalings.items()
+        ]
+        notes += ["missing: INT32_MIN"] * bool(program.scalings) + [f"y is in units of {program.unit:.8g}{_meaning(ending)}"]
     return program, None, last, notes
 
 

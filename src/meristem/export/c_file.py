@@ -174,7 +174,8 @@ class CFile:
         names = called_by(text, bits=self.bits, is_integer=self.kind == "int32_t")
         functions = [text_of(function, bits=self.bits, is_integer=self.kind == "int32_t") for function in names]
         inside = "\n".join(functions) + text
-        flash += 4 * len(program.tables) + code_bound(names, len(body), self.numbers)
+        lines = len(body) + text.count("conv(")  # a call with many arguments is as long as two
+        flash += 4 * len(program.tables) + code_bound(names, lines, self.numbers)
         if self.options.budget is not None and flash > (most_bytes := bytes_of(self.options.budget)):
             advice = "a smaller network (budget= or a higher penalty of the estimator)" if self.bits == 8 else "bits=8"
             problem = f"the file takes up to {flash:,} bytes of flash, {tables:,} of them tables; try {advice}"
@@ -200,7 +201,7 @@ class CFile:
         code = re.sub(rf"\b({'|'.join(types)})\b", lambda match: types[match[0]], code)
         if self.kind == "double":
             code = re.sub(r"(\d\.\d+(?:e-?\d+)?)f\b", r"\1", code)
-        stack = stack_bound(memory * BYTES[value], self.numbers, self.bits)
+        stack = stack_bound(memory * BYTES[value], self.numbers, self.bits, has_convolutions="conv(" in inside)
         products = sum(step.products for step in program.steps if isinstance(step, Step))
         costs = [
             f"{many(n_parameters, 'parameter')}, {many(products, 'multiply-add')}",
