@@ -13,6 +13,7 @@ import numpy as np
 
 from meristem.check import many, short
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, TOO_MANY_TEXTS
+from meristem.report.formatting import tenths_of_percent
 from meristem.tables.copies import individuals, is_id, nearly_equal
 from meristem.tables.encoding import column_values
 from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, telling_values
@@ -24,7 +25,6 @@ from meristem.tables.leaks_and_drift import (
     forest_predictions,
     leaking_columns,
     telling_gaps,
-    tenths_of_percent,
 )
 from meristem.tables.row_changes import changes_at_a_row, mixed_units, shifted_target
 from meristem.tables.split import CLASS, TableSplit, target_values

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from meristem.check import short
+from meristem.report.formatting import tenths_of_percent
 
 Columns = Mapping[str, np.ndarray]
 FOLDS, LEAVES, LEAF_ROWS, TREES = 3, 64, 2, 30
@@ -37,11 +38,6 @@ LEVEL, LEAST_DISTANCE = 0.001, 0.1
 LEAST_AREA, AREA_Z = 0.65, 6.0  # scores of one fold hang together: their area varies more than that of independent ones
 LEAST_DRIFT_ROWS, MOST_JOINT_ROWS = 20, 2400  # on each side; of a forest, together
 MOST_NAMED = 5
-
-
-def tenths_of_percent(share: float) -> str:
-    """Return a share as in "99.6 %"; no rounding to 100 is asked for where a leak is judged."""
-    return f"{100 * share:.1f} %"
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
