@@ -17,7 +17,7 @@ from meristem.compact.inference import Predictor
 from meristem.export import OneOf, to_c
 from meristem.export.c import recorded
 from meristem.layers.image_layers import ConvolutionBlock, GatedConvolution, InvertedBlock, Pixels, Pool, raw_pixels
-from meristem.layers.layer import Affine, Convolution, Layer, Mean
+from meristem.layers.layer import Affine, Bag, Convolution, Layer, Mean
 from meristem.layers.ops.c_integer_images import ImageIntegerProgram
 from soak import many
 from test_c import symbols
@@ -129,6 +129,20 @@ def test_integers_are_close_to_the_network_in_float(bits, most):
         exact = Predictor(network).outputs(x)
         np.testing.assert_allclose(program.real(program.form(form)), exact, atol=1e-4 * exact.std())
         assert np.sqrt(((program.simulated - exact) ** 2).mean()) <= most * exact.std()
+
+
+def test_a_bag_reads_the_pixels_once(tmp_path):
+    shape = SHAPES[3]
+    x, (pixel, *first), (_, *second) = (
+        pixels(0, shape, 100),
+        *(image_network(seed, shape).layers for seed in (0, 1)),
+    )
+    network = CompactNetwork((pixel, Bag((tuple(first), tuple(second)))), shape[1:])
+    exact = Predictor(network).outputs(x)
+    for options, most in (({}, 1e-5), ({"bits": 8, "X": x}, 0.05)):
+        source = to_c(tmp_path / "bag.c", network, **options)
+        assert np.abs(run_c(source, x.reshape(len(x), -1))[1] - exact).max() <= most * np.abs(exact).max()
+        assert source.read_text().count("const float v = x[") == 1
 
 
 def test_sequences_and_a_convolution_of_what_it_is_added_to(tmp_path):
