@@ -198,7 +198,14 @@ class CFile:
         low, high = EXPONENTS.get(self.kind, ("", ""))
         index = "uint8_t" if largest_index < 256 else "uint16_t"
         types = {"WEIGHT": "float", "REAL": self.kind, "INDEX": index, "VALUE": value}
-        return types | {"SUM": "int32_t", "FACTOR": "uint16_t", "SHORT": "int16_t", "MOST": most, "LOWEST": low, "HIGHEST": high}
+        return types | {
+            "SUM": "int32_t",
+            "FACTOR": "uint16_t",
+            "SHORT": "int16_t",
+            "MOST": most,
+            "LOWEST": low,
+            "HIGHEST": high,
+        }
 
     def _called(self, text: str) -> list[str]:
         return list(called_by(text, bits=self.bits, is_integer=self.kind == "int32_t"))
