@@ -18,7 +18,8 @@ MAIN = """
 
 int main(void)
 {{
-    {kind} x[{upper}_INPUTS], y[{upper}_OUTPUTS];
+    {x} x[{upper}_INPUTS];
+    {y} y[{upper}_OUTPUTS];
     int k;
 
     while (fread(x, sizeof x[0], {upper}_INPUTS, stdin) == {upper}_INPUTS) {{
@@ -32,31 +33,36 @@ int main(void)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler (cc) here")
 
 
-def compiled(source: Path, *flags: str, kind: str = "float") -> Path:
+DTYPES = {"float": np.float32, "double": np.float64, "int32_t": np.int32, "uint8_t": np.uint8}
+PROTOTYPE = re.compile(r"^int (\w+)_predict\(const (\w+) \*x, (\w+)", re.MULTILINE)
+
+
+def names_of(source: Path) -> dict[str, str]:
+    """What stands for {stem}, {name}, {upper} and the types {x} and {y} in a program that calls the file's function."""
+    prototype = PROTOTYPE.search(source.with_suffix(".h").read_text())
+    assert prototype is not None
+    name, x, y = prototype.groups()
+    return {"stem": source.stem, "name": name, "upper": name.upper(), "x": x, "y": y}
+
+
+def compiled(source: Path, *flags: str) -> Path:
     """The program that reads rows from its input, and writes what the file's function returns and says of each."""
-    name = (
-        next(line for line in source.with_suffix(".h").read_text().splitlines() if line.startswith("int "))
-        .split()[1]
-        .split("_predict")[0]
-    )
     main, program = source.with_name(f"{source.stem}_main.c"), source.with_suffix(".program")
-    main.write_text(MAIN.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
+    main.write_text(MAIN.format(**names_of(source)))
     assert COMPILER is not None
     subprocess.run([COMPILER, *STRICT, "-c", source, "-o", source.with_suffix(".o")], check=True)
     subprocess.run([COMPILER, *STRICT, *(flags or SANITIZED), source, main, "-o", program], check=True)
     return program
 
 
-def run_c(source: Path, x: Any, kind: str = "float") -> tuple[np.ndarray, np.ndarray]:
+def run_c(source: Path, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """What the function returns [n], and the numbers y [n, outputs], for rows x."""
-    program, rows = (
-        compiled(source, kind={"int": "int32_t"}.get(kind, kind)),
-        np.ascontiguousarray(x, {"float": np.float32, "double": np.float64, "int": np.int32}[kind]),
-    )
+    program, types = compiled(source), names_of(source)
+    rows = np.ascontiguousarray(x, DTYPES[types["x"]])
     done = subprocess.run([program], input=rows.tobytes(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     records = np.frombuffer(done.stdout, np.uint8).reshape(len(rows), -1)
-    return records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(rows.dtype)
+    return records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(DTYPES[types["y"]])
 
 
 ARM_GCC, AVR_GCC = shutil.which("arm-none-eabi-gcc"), shutil.which("avr-gcc")
@@ -65,7 +71,8 @@ needs_arm_compiler = pytest.mark.skipif(ARM_GCC is None, reason="there is no arm
 needs_avr_compiler = pytest.mark.skipif(AVR_GCC is None, reason="there is no avr-gcc here")
 CALL = """
 #include "{stem}.h"
-{kind} x[{upper}_INPUTS], y[{upper}_OUTPUTS];
+{x} x[{upper}_INPUTS];
+{y} y[{upper}_OUTPUTS];
 int main(void)
 {{
     return {name}_predict(x, y);
@@ -75,11 +82,9 @@ int main(void)
 
 def image(source: Path) -> dict[str, int]:
     """The bytes of flash and of stack of a file for Cortex-M4F, -Os: the linked image less an empty program."""
-    prototype = re.search(r"^int (\w+)_predict\(const (\w+)", source.with_suffix(".h").read_text(), re.MULTILINE)
-    assert prototype is not None and ARM_GCC is not None
-    name, kind = prototype.groups()
+    assert ARM_GCC is not None
     main, empty = source.with_name(f"{source.stem}_call.c"), source.with_name("empty.c")
-    main.write_text(CALL.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
+    main.write_text(CALL.format(**names_of(source)))
     empty.write_text("int main(void)\n{\n    return 0;\n}\n")
     options = [*CORTEX_M4F, "-std=c99", "-Os", "-ffunction-sections", "-fdata-sections"]
     link = ["-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-Wl,--gc-sections", "-Wl,-e,main"]

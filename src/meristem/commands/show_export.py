@@ -70,27 +70,25 @@ def run_show(args: argparse.Namespace) -> None:
 
 
 def run_export(args: argparse.Namespace) -> None:
+    if args.onnx is None and args.c is None:
+        raise ValueError("Nothing to write: give --onnx FILE or --c FILE.")
     loaded, model, members = _load(args.model, args.member)
     is_ensemble = hasattr(model, "estimators_")
     if members and not is_ensemble:
         which = f"choose one with --member 0 … {len(members) - 1}"
         raise ValueError(f"{args.model} holds a population of {len(members)}; {which}.")
-    if args.onnx is None and args.c is None:
-        raise ValueError("Nothing to write: give --onnx FILE or --c FILE.")
     for flag, path, mark in (("--onnx", args.onnx, PRODUCER), ("--c", args.c, C_MARK)):
         if path is not None and path.is_file():
             with path.open("rb") as file:
                 is_export = mark in file.read(MARKED)
             if not is_export:  # such as the model itself
-                problem = f"exists and is no {flag.strip('-')} file of meristem's; move it, or give another name"
+                problem = f"exists and is no {flag.strip('-').upper()} file of meristem's; move it, or give another name"
                 raise ValueError(f"{flag}={str(path)!r} {problem}.")
     is_estimator = hasattr(model, "network_") or is_ensemble
     if hasattr(loaded, "schema"):
         model = replace(loaded, estimator=model)
     if args.rows is not None and not hasattr(loaded, "schema"):
-        raise ValueError(
-            f"--rows={str(args.rows)!r} is for a table's model; of others, call to_c(path, bits=…, X=rows) in Python."
-        )
+        raise ValueError(f"--rows={str(args.rows)!r} is for a table's model; of others call to_c(path, bits=…, X=rows).")
     options = {"bits": args.bits, "X": args.rows, "numbers": args.numbers, "budget": args.budget}
     for path, name, own in ((args.onnx, "onnx", {}), (args.c, "c", options)):
         if path is None:

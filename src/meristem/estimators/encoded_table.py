@@ -107,9 +107,7 @@ class EncodedTable:
                     splits = [separate_groups(fold, groups, codes, self.seed % 2**31) for fold in splits]
                     splits = [fold for fold in splits if all(len(rows) for rows in fold)]
                 if not splits:
-                    raise ValueError(
-                        "No fold can go forward in time without a group on both sides; leave out one of the columns."
-                    )
+                    raise ValueError("No fold can go forward in time without a group on both sides; leave out a column.")
             elif groups is not None:
                 splits = _group_folds(groups, self.raw_y, int(cv), stratify=bool(counts.min() >= cv), seed=self.seed % 2**31)
             else:

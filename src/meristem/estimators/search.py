@@ -234,7 +234,7 @@ class Search:
         The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
         Where that is clearly better, the next lower and the next higher penalty are tried there, too. Returns the last search.
         """
-        sizes, begun = self.estimator._search_rooms, time.perf_counter()
+        sizes, begun = self.estimator._rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
         self.watcher.may_enlarge(*foresight(sizes, 0))
         path, runs = search.one_by_one(**lists)
