@@ -148,7 +148,7 @@ class CrossValidated(Estimator):
             members = [m for m in members if runs[m].best_epoch]  # others diverged in their first epoch
             of_folds = [within_budget(runs[m], search.prepared) for m in members]  # some were stopped before they settled
             if makes_bag and search.flash is not None and of_folds:
-                of_folds = search.flash.within(of_folds, search.prepared, lambda cost, number: None)
+                of_folds = search.flash.limited(of_folds, search.prepared, lambda cost, number: None)
             final = of_folds
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
@@ -166,7 +166,7 @@ class CrossValidated(Estimator):
                 run = None if search.watcher.over() else search.on_all_rows(final, blocks)
                 timed, final = final, [min(final, key=least_loss) if run is None or search.watcher.over() else run]
                 if search.flash is not None:
-                    final = search.flash.within(final, search.prepared, partial(smaller, search, timed, blocks))
+                    final = search.flash.limited(final, search.prepared, partial(smaller, search, timed, blocks))
             if isinstance(rule, str):
                 search = search.with_threshold(rule, of_folds, own_folds, temperature)
             search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)

@@ -116,11 +116,11 @@ class FitProcedure:
         if self.flash is None:
             return run
 
-        def again(cost: float, number: int) -> list[Run] | None:
+        def retrained(cost: float, number: int) -> list[Run] | None:
             runs = [self._replayed(own, room, cost, f"smaller-{number}") for own in timed]
             return None if any(own.diverged or self.watch.over() for own in runs) else runs
 
-        return self.flash.within([run], self.prepared, again)[0]
+        return self.flash.limited([run], self.prepared, retrained)[0]
 
     @property
     def _n(self) -> int:

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from meristem.check import many
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.encoded_table import EncodedTable
@@ -90,10 +89,10 @@ class FlashBudget:
         options = COptions("model", bits=self.bits, X=self.rows)
         return flash_bound(network, options, scaling=self.inputs, ending=ending_of(self.targets))
 
-    def within(self, runs: list[Run], prepared: Prepared, again: Callable[[float, int], list[Run] | None]) -> list[Run]:
+    def limited(self, runs: list[Run], prepared: Prepared, retrained: Callable[[float, int], list[Run] | None]) -> list[Run]:
         """Return the runs, or others whose best networks' file is within the budget.
 
-        `again(cost, number)` trains the networks another time, to cost no more; None: there is no time.
+        `retrained(cost, number)` trains the networks another time, to cost no more; None: there is no time.
         """
         number = 0
         while (takes := self.bytes_of([run.best for run in runs])) > self.n_bytes:
@@ -102,9 +101,6 @@ class FlashBudget:
             cost = self.least_cost + MARGIN * share * (allowed - self.least_cost)
             cost = cost if cost >= self.least_cost + 1 else self.least_cost
             number += 1
-            trained = again(cost, number) if number <= TRAININGS else None
+            trained = retrained(cost, number) if number <= TRAININGS else None
             runs = trained or [within_budget(replace(run, knobs=run.knobs._replace(budget=cost)), prepared) for run in runs]
         return runs
-
-    def words(self, network: CompactNetwork) -> str:
-        return f"{many(self.compact_bytes(network), 'byte')} of flash"
