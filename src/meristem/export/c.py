@@ -226,7 +226,7 @@ def in_integers(
     if not is_float:
         name = "the pixels of channel {}" if columns.summary else "x[{}] is {}"
         notes += [
-            f"{name.format(c.place, columns.names[c.place])} times {2.0**s.fraction:g}" for c, s in program.scalings.items()
+            f"{name.format(c.place, columns.names[c.place])} times {2.0**s.fraction:.17g}" for c, s in program.scalings.items()
         ]
         notes += ["missing: INT32_MIN"] * bool(program.scalings) + [f"y is in units of {program.unit:.8g}{_meaning(ending)}"]
     return program, None, last, notes
