@@ -7,7 +7,7 @@ import pytest
 
 import meristem
 from commanding import meristem_here
-from meristem.estimators.parameters import check_parameter
+from meristem.estimators.parameters import check_parameter, check_parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # trainings are short
 TINY = {"max_width": 8, "depth": 2, "max_epochs": 40, "random_state": 0}
@@ -54,6 +54,8 @@ def test_a_budget_of_flash_that_cannot_be_is_one_line():
             with pytest.raises(ValueError, match=words) as refused:
                 kind(**options).fit(X, y)
             assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match="budget='2 KB': bytes are for models of tables; give a number of parameters"):
+        check_parameters(meristem.TunnelImageClassifier(budget="2 KB"))
     for wrong in ("2 XB", "two", "900", "0 KB", "-1 KB", 2.5, True):
         with pytest.raises(ValueError, match=r"^budget=.* must be an integer of at least 1, bytes of flash.* or None"):
             check_parameter("budget", wrong)

@@ -112,9 +112,8 @@ def table_job(args: argparse.Namespace) -> Job:
     if args.target is None:
         raise ValueError("--target COLUMN is missing: the column to predict.")
     body = "budding" if args.body is None else args.body
-    settings: dict[str, Any] = {"body": body} | {
-        name: getattr(args, name) for name in ("budget", "bits", "rule", "refit", "seconds")
-    }
+    settings: dict[str, Any] = {"body": body} | {name: getattr(args, name) for name in ("budget", "rule", "refit", "seconds")}
+    settings |= {"bits": args.bits} if isinstance(args.budget, str) else {}
     settings |= {"metric": args.metric} | ({} if args.threshold is None else {"threshold": _number_or_rule(args.threshold)})
     settings |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
     test = args.test_file or (0.2 if args.test is None else args.test)

@@ -68,8 +68,6 @@ class TunnelImageClassifier(ImageClassifierBase):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, classes: Any = None, is_stream: bool = False) -> Self:
         check_parameters(self)
-        if isinstance(self.budget, str):
-            raise ValueError(f"budget={self.budget!r}: bytes are for models of tables; give a number of {self.price}.")
         before = dict(vars(self))
         try:
             self._train(self._encoded(X, y, sample_weight, classes, is_stream=is_stream))
