@@ -1,4 +1,4 @@
-"""C files for small devices: linked images take no more flash than the files say; tables take no memory on AVR."""
+"""C files for small devices: run there they say what they say here, and take no more flash and stack than the files say."""
 
 import re
 import subprocess
@@ -6,16 +6,14 @@ import subprocess
 import numpy as np
 import pytest
 
-from c_programs import (
-    AVR_GCC,
-    image,
-    needs_arm_compiler,
-    needs_avr_compiler,
-)
+from c_devices import needs_atmega, needs_cortex_m4, run_atmega, run_cortex_m4
+from c_programs import AVR_GCC, image, needs_arm_compiler, needs_avr_compiler, needs_compiler, run_c
 from exported_estimators import trained
+from exporting import assert_close
 from meristem.export import AnyOf, OneOf, Values, to_c
 from soak import many
-from test_c import WIDTH, random_network
+from test_c import WIDTH, random_network, rows_with_gaps
+from test_c_integer import scale_of
 
 NUMBERS = [("float", None), ("float", 8), ("float", 16), ("int", 8), ("int", 16), ("double", None)]
 
@@ -31,8 +29,8 @@ def random_file(seed, folder):
     return to_c(folder / f"model_{seed}.c", network, **options), x, numbers
 
 
-def bound(source) -> int:
-    found = re.search(r"flash: at most ([\d,]+) byte", source.read_text())
+def bound(source, what="flash") -> int:
+    found = re.search(rf"{what}: at most ([\d,]+) byte", source.read_text())
     assert found is not None
     return int(found[1].replace(",", ""))
 
@@ -76,3 +74,48 @@ def test_tables_lie_in_flash_on_avr(tmp_path):
         subprocess.run([*compile_, source, "-o", tmp_path / "model.o"], check=True)
         sizes = subprocess.run(["avr-size", tmp_path / "model.o"], check=True, capture_output=True, text=True).stdout
         assert sizes.splitlines()[1].split()[1:3] == ["0", "0"], "no data, no bss: nothing in memory"
+        listed = subprocess.run(["avr-objdump", "-t", tmp_path / "model.o"], check=True, capture_output=True, text=True).stdout
+        sections = re.findall(r"^\S+ .* O (\S+)\s", listed, re.MULTILINE)
+        assert len(sections) > 2 and set(sections) == {".progmem.data"}, "every table is in flash"
+
+
+DEVICES = [
+    pytest.param(run_cortex_m4, marks=needs_cortex_m4, id="cortex-m4"),
+    pytest.param(run_atmega, marks=needs_atmega, id="atmega328p"),
+]
+
+
+def agrees(source, x, run, bits) -> int:
+    """Compare a device with this machine: of integers to the bit; return the stack that it took."""
+    returned, y = run_c(source, x)
+    there = run(source, x)
+    assert (there.returned == returned).all()
+    if bits:
+        assert (there.y == y).all()
+    else:
+        assert_close(there.y, y)
+    return there.stack
+
+
+@needs_compiler
+@pytest.mark.parametrize("run", DEVICES)
+@pytest.mark.parametrize("seed", range(many(6)))
+def test_a_device_says_what_this_machine_says(seed, run, tmp_path):
+    source, x, numbers = random_file(seed, tmp_path)
+    if numbers == "double" and run is run_atmega:
+        pytest.skip("double is float on AVR")
+    rows = rows_with_gaps(x, 6).astype(float)
+    if numbers == "int":
+        scaled = np.rint(rows * scale_of(source.read_text(), WIDTH)).clip(-(2**31) + 1, 2**31 - 1)
+        rows = np.where(np.isfinite(rows), scaled, -(2.0**31))
+    stack = agrees(source, rows, run, NUMBERS[seed % len(NUMBERS)][1])
+    assert run is run_atmega or 0 < stack <= bound(source, "memory")
+
+
+@needs_compiler
+@pytest.mark.parametrize("run", DEVICES)
+def test_an_estimator_takes_no_more_memory_than_a_small_device_has(run, tmp_path):
+    estimator, x = trained("iris")
+    for options, most in (({}, 200), ({"bits": 8, "X": x}, 100)):
+        source = estimator.to_c(tmp_path / "iris.c", **options)
+        assert agrees(source, np.asarray(x)[::10], run, options.get("bits")) <= most

@@ -15,6 +15,7 @@ from meristem.compact.inference import Predictor, as_numpy
 from meristem.compact.report import in_turns, multiply_adds, plain_of
 from meristem.data.spirals import two_spirals
 from meristem.gate import Confined
+from meristem.layers.image_layers import ConvolutionBlock, GatedConvolution, InvertedBlock, Pixels, Pool
 from meristem.nn import Body, Budding, Linear, Network, Tunnel
 from meristem.nn.network import BODIES
 from soak import FACTOR, many as tries
@@ -398,14 +399,37 @@ def one_over_positions() -> CompactNetwork:
     return CompactNetwork((layers.Convolution(first, jnp.ones(4)), layers.Mean(4, (6,)), layers.Affine(second, None)), (6,))
 
 
+def one_over_images() -> CompactNetwork:
+    """The kinds of layers on the channels of images."""
+    rng = np.random.default_rng(0)
+
+    def draw(*shape: int) -> jax.Array:
+        return floats(rng.normal(size=shape) / 2)
+
+    return CompactNetwork(
+        (
+            Pixels((0.1, 0.2, 0.3), (0.5, 1.0, 2.0), (5, 4, 3)),
+            GatedConvolution(draw(2, 3, 3, 3), draw(2), jnp.array([0.5, 1.0]), (0, 2), "tanh"),
+            ConvolutionBlock(draw(4, 3, 3, 3), draw(4), draw(3, 4, 3, 3), "tanh"),
+            Pool(3, (2, 2)),
+            InvertedBlock(draw(4, 3, 1, 1), draw(4), draw(4, 3, 3), draw(4), draw(3, 4, 1, 1), "tanh"),
+            layers.Mean(3, (2, 2)),
+            layers.Affine(draw(4, 3), None),
+        ),
+        (4, 3),
+    )
+
+
 def test_no_kind_of_layer_is_missing():
     direct = layers.Layer.__subclasses__()
     every = [kind for base in direct for kind in base.__subclasses__() or [base]]  # some have a base in common
     ours = {kind for kind in every if kind.__module__.startswith("meristem.")}
-    assert {type(layer) for small in (one_of_each_kind(), one_over_positions()) for layer in small.layers} == ours
+    assert {
+        type(layer) for small in (one_of_each_kind(), one_over_positions(), one_over_images()) for layer in small.layers
+    } == ours
 
 
-@pytest.mark.parametrize("make", [one_of_each_kind, one_over_positions])
+@pytest.mark.parametrize("make", [one_of_each_kind, one_over_positions, one_over_images])
 def test_one_sample_batches_and_derivatives(make):
     """`vmap` takes a way of its own through the layers; with derivatives it takes the usual one."""
     small = make()

@@ -13,13 +13,7 @@ from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from meristem.cache import keep_programs
 from meristem.check import many
@@ -30,15 +24,12 @@ from meristem.estimators.documentation import registered
 from meristem.estimators.encoded_table import padded_size
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import FAILED, GrowthWarning
-from meristem.estimators.image_input import EncodedImages, check_images, pixel_scaling
-from meristem.estimators.input_checks import check_labels, weights_of
+from meristem.estimators.image_base import ImageClassifierBase
+from meristem.estimators.image_input import EncodedImages, pixel_scaling
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import continued
-from meristem.export.endings import ending_of
-from meristem.files.atomic_write import PATHS
 from meristem.layers.image_layers import Pixels
 from meristem.nn import Network
-from meristem.targets import Classes
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.loop import DivergedError, fit
 from meristem.train.run import Run, of_state
@@ -53,38 +44,17 @@ WEIGHT_DECAY, B2 = 0.02, 0.99
 FIRST_CHANNELS = 8, 16  # the most of the first stage, of small images and of others; each further stage has twice as many
 SMALL, LEAST_POSITIONS = 16, 4  # the side of a small image; positions that a stage keeps, of up to three
 RATE = 1e-2  # at the top of the cycle
-ROWS, AT_ONCE = 256, 256  # the smallest padded number of rows; images that go through a network at once
+ROWS = 256  # the smallest padded number of rows
 
 
 @registered
-class TunnelImageClassifier(ClassifierMixin, BaseEstimator):
+class TunnelImageClassifier(ImageClassifierBase):
     """A classifier of images [n, height, width] or [n, height, width, channels], of bytes or floats, of any size."""
 
-    shape: tuple[int, ...] | None = None
     penalty: float | str = "auto"
-    body: str = "conv-branch"
-    channels: Any = "auto"
-    blocks: int = 1
-    price: str = "parameters"
-    budget: int | None = None
-    augment: Any = "auto"
-    epochs: int | str = "auto"
-    learning_rate: float | str = "auto"
-    batch_size: int | str = "auto"
-    activation: str = "relu"
-    class_weight: dict[Any, float] | str | None = None
-    random_state: int | None = None
-    device: str | None = None
-    callbacks: Any = None
-    verbose: bool = False
-    checkpoint_dir: Any = None
-    resume: bool = False
 
     _rows_per_doubling: ClassVar[int] = 1000
-    __no_type_check__: ClassVar[bool] = True
-
-    _batch_of, save, n_parameters_ = Estimator._batch_of, Estimator.save, Estimator.n_parameters_
-    __sklearn_is_fitted__ = Estimator.__sklearn_is_fitted__
+    _batch_of = Estimator._batch_of
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on images X and their classes y."""
@@ -109,23 +79,6 @@ class TunnelImageClassifier(ClassifierMixin, BaseEstimator):
             raise
         return self
 
-    def _encoded(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, is_stream: bool) -> EncodedImages:
-        continues = is_stream and hasattr(self, "network_")
-        check_labels(y, self.classes_ if continues else None)
-        images, y = check_images(self, X, y, reset=not continues)
-        try:
-            check_classification_targets(y)
-        except TypeError:
-            raise ValueError("y holds classes that cannot be sorted; give texts only, or numbers only.") from None
-        y = column_or_1d(y, warn=True)
-        weight = weights_of(sample_weight, len(images))
-        weight = weight if self.class_weight is None else weight * compute_sample_weight(self.class_weight, y)
-        if not (weight > 0).any():
-            raise ValueError("sample_weight, times class_weight, is 0 for every image; at least one must count.")
-        targets = self._targets_ if continues else Classes(np.unique(y if classes is None else np.asarray(classes)))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return EncodedImages(images, targets.encode(y), weight / weight[weight > 0].mean(), targets, seed, is_stream)
-
     def _recipe(self, table: EncodedImages, platform: str) -> Recipe:
         augment = self.augment
         if isinstance(augment, str):
@@ -145,35 +98,39 @@ class TunnelImageClassifier(ClassifierMixin, BaseEstimator):
             precision="float32" if platform == "cpu" else "bfloat16",
         )
 
+    def _epochs_of(self, n: int) -> int:
+        """Return the epochs of a training on n images."""
+        if not isinstance(self.epochs, str):
+            return int(self.epochs)
+        return max(EPOCHS, -(-STEPS // -(-n // self._batch_of(n))))
+
+    def _knobs(self, epochs: int | None) -> Knobs:
+        return Knobs(
+            learning_rate=RATE if isinstance(self.learning_rate, str) else float(self.learning_rate),
+            penalty=PENALTY if isinstance(self.penalty, str) else float(self.penalty),
+            l2=0.0,
+            budget=None if self.budget is None else float(self.budget),
+            epochs=epochs,
+        )
+
     def _train(self, table: EncodedImages) -> None:
         keep_programs()
         name, n, targets = type(self).__name__, len(table.x), table.targets
-        batch, continues = self._batch_of(n), table.is_stream and hasattr(self, "network_")
-        epochs = 1 if table.is_stream else max(EPOCHS, -(-STEPS // -(-n // batch)))
-        epochs = epochs if isinstance(self.epochs, str) or table.is_stream else int(self.epochs)
+        continues = table.is_stream and hasattr(self, "network_")
+        epochs = 1 if table.is_stream else self._epochs_of(n)
         options = {"callbacks": self.callbacks, "verbose": self.verbose, "before": self.n_iter_ if continues else 0}
         with on_device(self.device), watchers(name, epochs, targets.objective, **options) as (watch, say):
             state = continued(self._state_) if continues else self._new_state(table)
             recipe = self._recipe(table, next(iter(state.epoch.devices())).platform)
-            knobs = Knobs(
-                learning_rate=RATE if isinstance(self.learning_rate, str) else float(self.learning_rate),
-                penalty=PENALTY if isinstance(self.penalty, str) else float(self.penalty),
-                l2=0.0,
-                budget=None if self.budget is None else float(self.budget),
-                epochs=None if table.is_stream else epochs,
-            )
-            prepared = prepare(_padded(table), state.network, recipe.task)
+            knobs = self._knobs(None if table.is_stream else epochs)
+            prepared = prepare(padded(table), state.network, recipe.task)
             with checkpointing(self, table, watch, say) as watcher:
                 run = fit(of_state(state, recipe, knobs), prepared, max_epochs=epochs, watch=watcher)
             self._store(run, table, continues=continues)
             last = {key: values[-1] for key, values in run.history.items()}
             say(f"{name}: {many(self.n_iter_, 'epoch')}, loss {last['loss']:.4g}; {self.n_parameters_:,} parameters")
-        objective: Any = targets.objective
-        constant = objective.constant_error(table.y, table.weight)
-        if not table.is_stream and last["error"] > FAILED * constant > 0:
-            advice = "lower learning_rate, or check the scale of the images"
-            text = f"The training diverged: its error is {last['error']:.3g}, that of a constant {constant:.3g}; {advice}."
-            warnings.warn(text, GrowthWarning, stacklevel=4)
+        if not table.is_stream:
+            warn_of_failure(run, table, stacklevel=5)
 
     def _new_state(self, table: EncodedImages) -> TrainState:
         shape = table.x.shape[1:]
@@ -202,59 +159,15 @@ class TunnelImageClassifier(ClassifierMixin, BaseEstimator):
         )
         self._compact_ = raw_pixels(as_numpy(compact(self.network_)), 255.0 if self.takes_bytes_ else 1.0)
 
-    def _outputs(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return self._outputs_of(check_images(self, X, reset=False))
 
-    def _outputs_of(self, images: np.ndarray) -> np.ndarray:
-        """Return the outputs [n, out] for images, in blocks of one size, so that no output depends on the images beside it."""
-        outputs = []
-        with on_device(self.device):
-            network = jax.device_put(self._compact_)
-            for first in range(0, len(images), AT_ONCE):
-                block = images[first : first + AT_ONCE]
-                padding = [(0, AT_ONCE - len(block))] + [(0, 0)] * (block.ndim - 1)
-                outputs.append(np.asarray(_apply(network, np.pad(block, padding)), np.float64)[: len(block)])
-        return np.concatenate(outputs)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each image."""
-        return self._targets_of_fitted().decode(self._outputs(X))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class."""
-        return self._targets_of_fitted().probabilities(self._outputs(X))
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return logits: one per image for two classes, else one per class."""
-        return self._targets_of_fitted().decision(self._outputs(X))
-
-    def _targets_of_fitted(self) -> Classes:
-        check_is_fitted(self)
-        return self._targets_
-
-    def compact(self) -> CompactNetwork:
-        """Return the network without closed gates; it takes pixels as they are."""
-        check_is_fitted(self)
-        return jax.device_put(self._compact_)
-
-    def to_onnx(self, path: PATHS) -> Any:
-        """Write the compact network as an ONNX file: X [N, height, width, …], pixels as they are, float32 → probabilities."""
-        from meristem.export import to_onnx
-
-        network, metadata = self.compact(), {"estimator": type(self).__name__}
-        return to_onnx(path, network, ending=ending_of(self._targets_), metadata=metadata)
-
-    def to_torch(self) -> Any:
-        """Return the compact network as a plain `torch.nn.Module`: pixels as they are → probabilities."""
-        from meristem.export import to_torch
-
-        return to_torch(self.compact(), ending=ending_of(self._targets_))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        return tags
+def warn_of_failure(run: Run, table: EncodedImages, stacklevel: int) -> None:
+    """Warn where the last error is far above that of a constant prediction."""
+    objective: Any = table.targets.objective
+    last, constant = run.history["error"][-1], objective.constant_error(table.y, table.weight)
+    if last > FAILED * constant > 0:
+        advice = "lower learning_rate, or check the scale of the images"
+        text = f"The training diverged: its error is {last:.3g}, that of a constant {constant:.3g}; {advice}."
+        warnings.warn(text, GrowthWarning, stacklevel=stacklevel)
 
 
 def stages_of(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -280,7 +193,7 @@ def raw_pixels(network: CompactNetwork, unit: float) -> CompactNetwork:
     return eqx.tree_at(lambda n: n.layers, network, (Pixels(mean, scale, first.input_shape), *rest))
 
 
-def _padded(table: EncodedImages) -> Data:
+def padded(table: EncodedImages) -> Data:
     """Return the images as those of other fits may be, too: padded to shared numbers of rows, with weights of 0."""
     more = padded_size(len(table.x), ROWS) - len(table.x)
     y = table.y if table.targets.objective.targets_are_classes else table.y.astype(np.float32)
@@ -294,8 +207,3 @@ def initial_state(seed: Any, shape: tuple[int, ...], n_out: int, options: tuple[
     """Return the state before the first epoch."""
     keys = jax.random.split(jax.random.key(seed))
     return start(Network.create(input_shape=shape, n_out=n_out, key=keys[0], **dict(options)), keys[1], Recipe())
-
-
-@jax.jit
-def _apply(network: CompactNetwork, x: Any) -> Any:
-    return jax.vmap(network)(x.astype(jnp.result_type(float)))

@@ -115,7 +115,8 @@ def over_members(function: Callable[..., Any], axes: tuple[int | None, ...], pop
     alone where they are small, and six times as long for four of 32 channels at 14 × 14 positions.
     """
     network = population if isinstance(population, Network) else population.network
-    if jax.default_backend() != "cpu" or not has_positions(network.axes()):
+    member = jax.tree.map(lambda leaf: leaf[0], network)  # the declaration is that of one network
+    if jax.default_backend() != "cpu" or not has_positions(member.axes()):
         return jax.vmap(function, in_axes=axes)
 
     def in_turn(*args: Any) -> Any:
