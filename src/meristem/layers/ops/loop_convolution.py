@@ -18,6 +18,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
+NAME = "loop_convolution"  # of the operation, by which its products are counted (compact/report.py)
 Padding = tuple[tuple[int, int], ...]
 
 
@@ -65,7 +66,7 @@ def _batch(arrays: Any, axes: Any, *, padding: Padding) -> tuple[Array, int]:
     return y.reshape(*x.shape[:2], *y.shape[1:]), 0
 
 
-_primitive = Primitive("loop_convolution")
+_primitive = Primitive(NAME)
 _primitive.def_impl(jax.jit(_compute, static_argnames="padding"))
 _primitive.def_abstract_eval(_abstract)
 mlir.register_lowering(_primitive, mlir.lower_fun(_compute, multiple_results=False))
