@@ -178,8 +178,16 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("export", "--onnx", Path, None, "FILE", "the ONNX file to write"),
     ("export", "--c", Path, None, "FILE", "the C file to write, and its header beside it"),
     ("export", "--bits", int, None, "N", "with --c: weights and values of 8 or 16 bits; needs --rows"),
-    ("export", "--rows", Path, None, "TABLE", "with --bits: the training table of a table's model, which shows the ranges"),
+    (
+        "export",
+        "--rows",
+        Path,
+        None,
+        "FILE",
+        "with --bits: the training table, or rows or images (.npy), which show the ranges",
+    ),
     ("export", "--budget", str, None, "BYTES", "with --c: the flash that the file may take, such as '2 KB'"),
+    ("export", "--pixels", str, None, "TYPE", "with --c: uint8 or uint8/255 where x holds bytes, of models on images"),
     ("export", "--numbers", str, "float", "TYPE", "with --c: the type of its numbers, float, double or int (default: float)"),
 ]
 

@@ -24,7 +24,8 @@ from meristem.inputs.schema import CATEGORY, DATE
 from meristem.layers.ops.c import CProgram, CTable, Step, number
 
 LINE = 116
-NUMBERS, PIXELS = ["float", "double", "int"], ["uint8"]
+NUMBERS = ["float", "double", "int"]
+PIXELS = {"uint8": 1.0, "uint8/255": 255.0}  # what a byte is divided by
 LISTED = 200  # columns, classes
 EXPONENTS = {"float": ("-87.0f", "88.0f"), "double": ("-708.0", "708.0")}  # the range of e^z
 BYTES = {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "float": 4, "double": 8}
@@ -67,7 +68,7 @@ class COptions:
         if self.bits is not None and self.numbers == "double":
             raise ValueError('numbers="double" is for networks in floating point; give "float" or "int", or leave out bits.')
         if self.pixels not in (None, *PIXELS):
-            raise unknown("pixels", self.pixels, PIXELS)
+            raise unknown("pixels", self.pixels, [*PIXELS])
         if self.budget is not None:
             bytes_of(self.budget)
         if self.bits is not None and self.X is None:
