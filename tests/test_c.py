@@ -284,5 +284,5 @@ def test_the_command_line_writes_c(tmp_path):
         meristem_here("export", golden, *more)
         for more in (["--c", __file__], [], ["--c", tmp_path / "x.c", "--budget", "10 B"])
     )
-    assert "exists and is no c file of meristem's" in taken.stderr and "give --onnx FILE or --c FILE" in nothing.stderr
+    assert "exists and is no C file of meristem's" in taken.stderr and "give --onnx FILE or --c FILE" in nothing.stderr
     assert "budget='10 B' is 10 bytes" in small.stderr and not (tmp_path / "x.c").exists()

@@ -26,6 +26,7 @@ LAYERS = [
     ["report"],
     ["estimators"],
     ["tables", "experiments"],
+    ["images"],
     ["persistence"],
     ["commands"],
     ["__init__", "__main__"],

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from meristem.estimators import *  # noqa: F403  (those that it imports by their names)
     from meristem.files import save as save
     from meristem.gate import Confined as Confined, project as project
+    from meristem.images import ImageModel as ImageModel, fit_images as fit_images
     from meristem.nn import grow as grow, resize as resize
     from meristem.paths import Path as Path, path as path
     from meristem.persistence import load as load
@@ -48,14 +49,23 @@ NAMES = {  # by module
     "paths": "path Path",
     "train.optimizer": "adam decay_mask scale_by_rate trainable",
     "estimators": "BuddingClassifier BuddingClassifierCV BuddingRegressor BuddingRegressorCV GrowthWarning HighwayClassifier "
-    "HighwayRegressor TunnelClassifier TunnelClassifierCV TunnelImageClassifier TunnelRegressor TunnelRegressorCV",
+    "HighwayRegressor TunnelClassifier TunnelClassifierCV TunnelImageClassifier TunnelImageClassifierCV "
+    "TunnelRegressor TunnelRegressorCV",
     "tables": "TableModel fit_table",
+    "images": "ImageModel fit_images",
     "persistence": "load",
     "files": "save",
     "pictures": "plot_decision_boundary plot_frontier plot_growth plot_structure",
 }
 # The extra that pip installs for a module.
-EXTRAS = {"estimators": "sklearn", "tables": "sklearn", "persistence": "files", "files": "files", "pictures": "cli"}
+EXTRAS = {
+    "estimators": "sklearn",
+    "tables": "sklearn",
+    "images": "sklearn",
+    "persistence": "files",
+    "files": "files",
+    "pictures": "cli",
+}
 FORMER_MODULES = {"plots": "pictures", "cpu": "xla_flags", "gpu": "xla_flags"}
 MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
 

@@ -16,13 +16,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import get_scorer
 
-from meristem.check import short
 from meristem.estimators.conformal import MOST_ROWS, ClassScores, HeldOut, scores_kind
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_procedure import STEPS_SHARE
-from meristem.estimators.input_checks import naming_argument
+from meristem.estimators.member_score import score_by
 from meristem.estimators.network_estimator import NetworkEstimator
 from meristem.estimators.training_settings import Room, foresight, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
@@ -33,11 +31,8 @@ from meristem.paths.halving import Stays, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
 from meristem.paths.penalty_path import MemberResult, knobs_of, result_of
 from meristem.paths.result import Path, standard_error
-from meristem.report.scoring import CLASS
-from meristem.report.task_metrics import Outcome, Predicted, metric_of
 from meristem.report.thresholds import choose_threshold
 from meristem.show.time_left import AGAIN, ROOM, trainings
-from meristem.targets import Classes
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import Objective
@@ -61,6 +56,7 @@ class Search:
     folds: list[Fold]
     seeds: int = 1
     budget: float | None = None
+    flash: Any = None  # FlashBudget, in bytes; then `budget` is a guess
     together: bool | None = None
     scoring: Any = None  # as scikit-learn takes it; None: the held-out loss
     watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
@@ -141,10 +137,10 @@ class Search:
         options: dict[str, Any] = {"stays": stays, "together": self.together, "all_begin": not first, "watcher": watcher}
         return trained(self.begun(members), self.prepared, settings_of(members), max_epochs=self.max_epochs, **options)
 
-    def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
+    def on_all_rows(self, runs: list[Run], blocks: Blocks = (), part: str = "replay") -> Run:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
         self.watcher.expect(0)
-        watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
+        watcher, every = self.watcher.part(part), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
 
     def path(self, members: list[Member], runs: list[Run], seconds: float = 0.0) -> Path:
@@ -163,18 +159,9 @@ class Search:
         """Return the score of a member on its held-out rows."""
         if not run.best_epoch:
             return -np.inf
-        model: Any = self.fitted(run, float(run.temperature))
-        held_out, targets = self.folds[fold][1], self.table.targets
-        metric = metric_of(self.scoring)
-        try:
-            if metric is not None and metric.task == CLASS and isinstance(targets, Classes):
-                x, y = self.table.x[held_out], self.table.y[held_out]
-                predicted = Predicted(targets.encode(model.predict(x)), model.predict_proba(x))
-                return metric.utility(Outcome(CLASS, y, predicted, len(targets.classes), targets.positive))
-            scorer = get_scorer(self.scoring if metric is None else metric.scoring)  # returns a function as it is
-            return float(scorer(model, self.table.x[held_out], self.table.raw_y[held_out]))
-        except (ValueError, TypeError, AttributeError) as error:
-            raise naming_argument(error, f"scoring={short(self.scoring)}") from error
+        held_out, table = self.folds[fold][1], self.table
+        model = self.fitted(run, float(run.temperature))
+        return score_by(self.scoring, model, table.x[held_out], table.y[held_out], table.raw_y[held_out])
 
     def fitted(self, run: Run, temperature: float) -> NetworkEstimator:
         """Return a copy of the estimator with the best network of a run."""

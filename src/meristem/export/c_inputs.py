@@ -14,7 +14,7 @@ import numpy as np
 
 from meristem.inputs.schema import MISSING, UNSEEN
 from meristem.layers.ops.c import Column, CProgram, Image, number
-from meristem.layers.ops.c_integer import BYTE_ZERO, IntegerProgram
+from meristem.layers.ops.c_integer import BYTE_STEPS, IntegerProgram
 
 REST = 1e-6  # standard deviations: where rounding the mean to float moves an input by more, the rest of it is subtracted, too
 
@@ -50,8 +50,9 @@ def _image(constants: "Floats | Integers", image: Image, h: str, *, is_bytes: bo
     x = f"x[k * {n} + i]" if image.is_channels_last else f"x[i * {p} + k]"
     yield f"for (i = 0; i < {n}; i++)"
     if is_bytes and isinstance(constants, Integers):
+        step = f" * {n_steps}" if (n_steps := BYTE_STEPS[constants.program.bits]) > 1 else ""
         yield f"    for (k = 0; k < {p}; k++)"
-        yield f"        {_at(h, 0, f'i * {p} + k')} = (VALUE)({x} - {BYTE_ZERO});"
+        yield f"        {_at(h, 0, f'i * {p} + k')} = (VALUE)(({x} - 128){step});"
         return
     value, fill = constants.numbers([*image.columns])
     yield f"    for (k = 0; k < {p}; k++) {{"

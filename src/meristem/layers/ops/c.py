@@ -175,7 +175,7 @@ class CProgram(InputOps[Any]):
     def _constant(self, values: Any) -> Value:
         return self.call("load", f"{len(values)}, 1, {self.table('B', values)}, {{y}}", [], Value(len(values)))
 
-    def conv(self, weight: Any, bias: Any, h: V, *, name: str = "conv") -> Value:
+    def conv(self, weight: Any, bias: Any, h: V, *, name: str = "conv") -> Any:
         n_out, n_in, *kernel = weight.shape
         return self._convolved("add_conv", f"{n_in}, {n_out}", kernel, weight, bias, self.value(h))
 
@@ -213,7 +213,7 @@ class CProgram(InputOps[Any]):
         *shape, channels = h.units, *h.positions, *[1] * (not has_channels)
         return Image(tuple(map(Column, range(channels))), tuple(shape))
 
-    def mean(self, positions: int, h: V) -> Value:
+    def mean(self, positions: int, h: V) -> Any:
         h = self.value(h)
         n, p = prod(h.positions[: len(h.positions) - positions]) * h.units, prod(h.positions[len(h.positions) - positions :])
         return self.call("average", f"{n}, {p}, {{0}}, {{y}}", [h], Value(h.units, h.positions[: len(h.positions) - positions]))

@@ -6,7 +6,8 @@
 A source is what is stored: the network's inputs, the activations, the products of gates. Everything else is a linear form of
 sources, kept as a matrix: picking, mixing and adding cost nothing, they are multiplied into the weights that read the form; so
 are units and zeros. A rectifier is the clamp: its range begins at 0. Another activation is a table with straight lines between
-its points. Sums cannot overflow: the unit of a row's weights is as large as that takes.
+its points. Sums cannot overflow: the unit of a row's weights is as large as that takes. Which way a weight is rounded depends
+on the rows (c_rounding.py).
 
 The program computes, besides recording, what the C file will: `integers` of each source in the rows that it is given, equal to
 the bit, so that the error is known before anything is compiled.
@@ -22,6 +23,7 @@ import numpy as np
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.ops.c import Column, CProgram, Value
 from meristem.layers.ops.c_input_scale import InputScale, is_number, values
+from meristem.layers.ops.c_rounding import rounded_weights
 
 LARGEST = {8: 127, 16: 16383}  # of a value: of the 16-bit ones the difference of two fits 16 bits, too
 WEIGHTS = {8: 127, 16: 32767}
@@ -31,8 +33,10 @@ SUM_ROOM = 0.95 * 2**30  # for weights, and again for a bias
 KEPT_BITS, FACTOR_BITS = 16, 14  # of a sum and of its factor, whose product then fits 31
 OUTPUT, MOST_OUTPUT = 2**13, 2**15 - 1  # of outputs in integers: the largest in the rows, and of all
 MARGIN = {8: 0.05, 16: 0.5}  # of a range, on either side, for rows that are not among those that set it
-BYTE_ZERO = 128  # of pixels that are bytes
+BYTE_STEPS = {8: 1, 16: 64}  # of pixels that are bytes: integers from one to the next, the middle being 0
 LEAST_RANGE = 1e-3  # of a layer's widest
+FINEST = {8: 2**12, 16: 2**17}  # steps of a sum in the unit of its result, at most
+COARSE = 8  # steps of a sum in such a unit, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +46,8 @@ class Form:
     terms: Mapping[Value, np.ndarray]  # source → [units, its units]
     offset: np.ndarray  # [units]
 
-    @property
-    def units(self) -> int:
-        return len(self.offset)
+    units = property(lambda self: len(self.offset))
+    positions = ()
 
     def times(self, weight: np.ndarray, bias: Any = 0.0) -> "Form":
         return Form({source: weight @ matrix for source, matrix in self.terms.items()}, weight @ self.offset + bias)
@@ -84,21 +87,21 @@ class IntegerProgram(CProgram):
         columns = v if self.needed is None else self.needed
         out = self.read(columns, Value(len(columns)))
         if out not in self.sources:
-            self._add_inputs(columns, out)
+            self._add_inputs(columns, out, self.x)
         return Form({out: np.eye(out.units)[[columns.index(column) for column in v]]}, np.zeros(len(v)))
 
-    def _add_inputs(self, columns: Sequence[Column], out: Value) -> None:
-        """A number's range is that of the rows, no further than the limit; of two values, the range is the two."""
+    def _add_inputs(self, columns: Sequence[Column], out: Value, x: np.ndarray) -> None:
+        """A number's range is that of the rows x, no further than what is read; of two values, the range is the two."""
         real, integers, ends = [], [], []
         for column in columns:
-            z = values(column, self.x)
+            z = values(column, x)
             low, high = column.scaled(0), column.scaled(1)
             q = np.where(z == high, self.most, -self.most)
             if is_number(column):
-                low, high = np.clip(self.range(z), -column.limit, column.limit)
-                scaling = InputScale.of(column, low, high, self.x[:, column.place], self.most, self.is_float)
+                low, high = np.clip(self.range(z), -2 * column.limit, 2 * column.limit)
+                scaling = InputScale.of(column, low, high, x[:, column.place], self.most, self.is_float)
                 self.scalings[column] = scaling
-                q, (low, high) = scaling(self.x[:, column.place]), scaling.ends(column)
+                q, (low, high) = scaling(x[:, column.place]), scaling.ends(column)
             real.append(z)
             integers.append(q)
             ends.append((low, high))
@@ -107,43 +110,55 @@ class IntegerProgram(CProgram):
         self.sources[out] = Source(unit, -self.most - low / unit, np.stack(real, 1), np.stack(integers, 1))
 
     def range(self, real: np.ndarray) -> Any:
-        """Return the lowest and the highest number that is expected, [...], given those in the rows, [rows, ...]."""
-        low, high = real[: self.calibrated].min(0), real[: self.calibrated].max(0)
+        """Return the lowest and the highest number that is expected, given those in the rows, or at their positions."""
+        expected = real[: self.calibrated * (len(real) // len(self.x))]
+        low, high = expected.min(0), expected.max(0)
         margin = MARGIN[self.bits] * (high - low)
         return low - margin, high + margin
 
-    def grid(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return unit and zero, so that low … high are −most … most."""
+    def grid(self, low: np.ndarray, high: np.ndarray, least: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return unit and zero, so that low … high are −most … most; a unit is no less than the least."""
         width = np.maximum(high - low, max(1e-6, LEAST_RANGE * float((high - low).max(initial=0))))
+        width = np.maximum(width, 2 * self.most * least)
         unit = width / (2 * self.most)
         return unit, -self.most - np.rint(low / unit)
 
-    def real(self, form: Form) -> np.ndarray:
+    def coarsest(self, form: Any) -> np.ndarray:
+        """Return the least unit of a form [units] that rounded weights do justice to; dead units have no range of their own."""
+        steps = [np.abs(matrix * self.sources[v].unit).max(1) / WEIGHTS[self.bits] for v, matrix in form.terms.items()]
+        return COARSE * np.max(steps, axis=0)
+
+    def real(self, form: Any) -> np.ndarray:
         """Return the form in the rows [rows, units], as the float network has it."""
         return sum((self.sources[v].real @ matrix.T for v, matrix in form.terms.items()), form.offset)
 
-    def sums(self, form: Form, more: Any = 0.0, unit: Any = None) -> "Sums":
+    def sums(self, form: Any, more: Any = 0.0, unit: Any = None, span: int = 0) -> "Sums":
         """Return integer weights of the form plus `more` [units], and, with the `unit` [units] of a result, factors of sums.
 
-        Where a factor is rounded, it is rounded up, and the unit of the row's weights with it: so rounding costs nothing.
+        Where a factor is rounded, it is rounded up, and the unit of the row's weights with it: so rounding costs nothing. A
+        bias that leaves a result of up to `span` units at its end, whatever the inputs, is cut: all rows share a sum's bits.
         """
         used = [(v, m) for v, m in form.terms.items() if m.any()] or list(form.terms.items())[:1]
         matrix = np.concatenate([m for _, m in used], 1)
         units, zeros = (np.concatenate([getattr(self.sources[v], name) for v, _ in used]) for name in ("unit", "zero"))
         weight, bias = matrix * units, form.offset - matrix @ (units * zeros) + more
-        size, room = np.abs(weight), SUM_ROOM / self.most
+        size, room, factors = np.abs(weight), SUM_ROOM / self.most, None
+        if unit is not None:
+            most = size.sum(1) * self.most + span * unit
+            bias = np.clip(bias, -most, most)
         row = np.max([size.max(1) / WEIGHTS[self.bits], size.sum(1) / room, np.abs(bias) / SUM_ROOM], axis=0)
-        row, factors = np.where(row > 0, row, 1.0 if unit is None else unit), None
+        row = np.where(row > 0, row, 1.0) if unit is None else np.maximum(row, unit / FINEST[self.bits])
         if unit is not None:
             bound = (np.rint(size / row[:, None]).sum(1) * self.most + np.abs(np.rint(bias / row))).max()
             factors = Factors.of(row / unit, int(bound))
             row = factors.m * unit / 2.0 ** (factors.pre + factors.shift)
-        integers, biases = np.rint(weight / row[:, None]).astype(np.int64), np.rint(bias / row).astype(np.int64)
+        rows = np.concatenate([self.sources[v].integers for v, _ in used], 1)
+        integers, left = rounded_weights(weight / row[:, None], rows[: self.calibrated], WEIGHTS[self.bits])
+        biases = np.rint(bias / row + left).astype(np.int64) + (0 if factors is None else (1 << factors.pre) >> 1)
         assert (np.abs(integers).sum(1) * self.most + np.abs(biases)).max(initial=0) < 2**31
         reads = tuple(v for v, _ in used)
         x = reads[0] if len(reads) == 1 else self._view(reads, Value(sum(v.units for v in reads)))
-        total = np.concatenate([self.sources[v].integers for v in reads], 1) @ integers.T + biases
-        return Sums(x, integers, biases, row, total, factors)
+        return Sums(x, integers, biases, row, rows @ integers.T + biases, factors)
 
     def dense(self, function: str, sums: "Sums", further: str, out: Value) -> Value:
         """Record a call of a function that sums up, with tables, then what it needs further."""
@@ -153,7 +168,7 @@ class IntegerProgram(CProgram):
         call = f"{sums.x.units}, {out.units}, {tables}{further}, {{0}}, {{y}}"
         return self.call(function, call, [sums.x], out, products=sums.weight.size)
 
-    def store(self, form: Form, activation: str | None = None, *, with_zero: bool = False) -> Form:
+    def store(self, form: Any, activation: str | None = None, *, with_zero: bool = False) -> Any:
         """Return σ(form), or the form itself, as a source."""
         z, n = self.real(form), form.units
         if activation not in (None, "relu"):
@@ -162,12 +177,12 @@ class IntegerProgram(CProgram):
         low, high = self.range(real)
         if activation or with_zero:
             low, high = (np.zeros(n) if activation else np.minimum(low, 0)), np.maximum(high, 0)
-        unit, zero = self.grid(low, high)
-        sums = self.sums(form, unit * zero, unit)
-        out = self.dense("dense", sums, "", Value(n))
+        unit, zero = self.grid(low, high, self.coarsest(form))
+        sums = self.sums(form, unit * zero, unit, 2 * self.most)
+        out = self.dense("dense", sums, "", Value(n, form.positions))
         return self._source(out, unit, zero, real, sums.requantized(-self.most, self.most))
 
-    def _curve(self, form: Form, z: np.ndarray, activation: str) -> Form:
+    def _curve(self, form: Any, z: np.ndarray, activation: str) -> Any:
         function, pieces = ACTIVATIONS[activation].numpy, POINTS[self.bits]
         lowest, highest = self.range(z)
         low, high = float(lowest.min()) - 1e-3, float(highest.max()) + 1e-3
@@ -176,14 +191,15 @@ class IntegerProgram(CProgram):
         unit, zero = (np.full(form.units, v[0]) for v in self.grid(*ends))
         curve = np.clip(np.rint(points / unit[0] + zero[0]), -self.most, self.most).astype(np.int64)
         step = (high - low) / (pieces << FRACTION)
-        sums, last = self.sums(form, -low, np.full(form.units, step)), (pieces << FRACTION) - 1
+        last = (pieces << FRACTION) - 1
+        sums = self.sums(form, -low, np.full(form.units, step), last)
         v = sums.requantized(0, last)
         i, rest = v >> FRACTION, v & ((1 << FRACTION) - 1)
         q = curve[i] + (((curve[i + 1] - curve[i]) * rest + (1 << (FRACTION - 1))) >> FRACTION)
-        out = self.dense("dense_curve", sums, f", {last}, {self.table('C', curve, 'VALUE')}", Value(form.units))
+        out = self.dense("dense_curve", sums, f", {last}, {self.table('C', curve, 'VALUE')}", Value(form.units, form.positions))
         return self._source(out, unit, zero, function(z.copy()), q)
 
-    def _source(self, out: Value, unit: np.ndarray, zero: np.ndarray, real: np.ndarray, integers: np.ndarray) -> Form:
+    def _source(self, out: Value, unit: np.ndarray, zero: np.ndarray, real: np.ndarray, integers: np.ndarray) -> Any:
         self.sources[out] = Source(unit, zero, real, integers)
         return Form({out: np.eye(out.units)}, np.zeros(out.units))
 
@@ -206,13 +222,7 @@ class IntegerProgram(CProgram):
         z = self.form(h).times(np.asarray(weight, float), 0.0 if bias is None else np.asarray(bias, float))
         return z if plus is None else z.plus(self.form(plus))
 
-    def conv(self, weight: Any, bias: Any, h: Any, *, name: str = "conv") -> Any:
-        raise ValueError("A network with convolutions has no C form in integers yet; leave out bits.")
-
-    def mean(self, positions: int, h: Any) -> Any:
-        raise ValueError("A network on positions has no C form in integers yet; leave out bits.")
-
-    def activate(self, activation: str, z: Any) -> Form:
+    def activate(self, activation: str, z: Any) -> Any:
         return self.store(self.form(z), activation)
 
     def add(self, a: Any, b: Any) -> Form:
@@ -263,7 +273,7 @@ class IntegerProgram(CProgram):
             self.simulated = sums.total * sums.row
             return self.dense("dense_real", sums, f", {self.table('SCALE', sums.row, 'REAL')}", out)
         self.unit = max(float(np.abs(z[: self.calibrated]).max()), 1e-6) / OUTPUT
-        sums = self.sums(form, 0.0, np.full(n, self.unit))
+        sums = self.sums(form, 0.0, np.full(n, self.unit), 2 * MOST_OUTPUT)
         self.simulated = sums.requantized(-MOST_OUTPUT, MOST_OUTPUT) * self.unit
         return self.dense("dense_sums", sums, "", out)
 
@@ -282,6 +292,12 @@ class Factors:
         pre = max(0, bound.bit_length() - KEPT_BITS)
         shift = int(np.clip(np.floor(FACTOR_BITS - np.log2(factor.max() * 2.0**pre)), 1, 29))
         return cls(np.clip(np.ceil(factor * 2.0 ** (pre + shift)), 1, 2**FACTOR_BITS).astype(np.int64), pre, shift)
+
+    @classmethod
+    def wide(cls, factor: np.ndarray) -> Self:
+        """Return factors that are no less, for products of 64 bits; the largest has all its bits."""
+        shift = int(np.clip(np.floor(FACTOR_BITS - np.log2(factor.max())), 1, 45))
+        return cls(np.clip(np.ceil(factor * 2.0**shift), 1, 2**FACTOR_BITS).astype(np.int64), 0, shift)
 
     def __call__(self, total: np.ndarray, low: int, high: int) -> np.ndarray:
         return np.clip(((total >> self.pre) * self.m + (1 << (self.shift - 1))) >> self.shift, low, high)
