@@ -116,6 +116,26 @@ def c_text(
     feature_names: Sequence[str] | None = None,
 ) -> tuple[str, str]:
     """Return the C file and its header, as text."""
+    file, program, memory, body, n_parameters, notes = _recorded_file(network, options, scaling, ending, feature_names)
+    return file.text(program, memory, body, n_parameters, notes)
+
+
+def flash_bound(
+    network: CompactNetwork | Network, options: COptions, *, scaling: Scaling | None = None, ending: Ending = Raw()
+) -> int:
+    """Return the most bytes of flash that the C file takes, linked for a Cortex-M4F with -Os."""
+    file, program, _, body, *_ = _recorded_file(network, options, scaling, ending, None)
+    return file.flash(program, body)[0]
+
+
+def _recorded_file(
+    network: CompactNetwork | Network,
+    options: COptions,
+    scaling: Scaling | None,
+    ending: Ending,
+    feature_names: Sequence[str] | None,
+) -> tuple[CFile, CProgram, int, list[str], int, list[str]]:
+    """Return the file, its program, numbers on the stack, the lines of its function, parameters, and notes."""
     if options.class_names and not isinstance(ending, OneOf):
         raise ValueError("class_names=True is for a classifier; this model has no classes.")
     small, n_in, n_out, ending = check_network(network, ending)
@@ -140,7 +160,7 @@ def c_text(
         body.append(f"copy({last.size}, {z}, y);")
     body += ending_lines(program, ending, last.size, options)
     file = CFile(identifier(options.name), columns, ending, last.size, options)
-    return file.text(program, storage.size, body, small.n_parameters, notes)
+    return file, program, storage.size, body, small.n_parameters, notes
 
 
 def recorded(
