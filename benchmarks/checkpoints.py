@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 from meristem.cache import keep_programs
-from meristem.cpu import fuse_small_loops
 from meristem.experiments.study_training import Trainer, run, study_config
 from meristem.experiments.two_spirals import STUDY, SpiralsOptions
 from meristem.folders.run_folder import RunFolder
 from meristem.show.progress import Progress
+from meristem.xla_flags import fuse_small_loops
 
 
 def measured(options: SpiralsOptions, every: float | None) -> dict[str, float]:

@@ -23,7 +23,8 @@ import numpy as np
 
 from meristem import complexity
 from meristem.compact import compact
-from meristem.experiments.mnist import INPUT_DROPOUT, load
+from meristem.data.mnist import read_images
+from meristem.experiments.mnist import INPUT_DROPOUT, task_of
 from meristem.nn import Network
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.live_size import live_part
@@ -69,7 +70,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     given = parser.parse_args()
 
-    task = load("ten", given.data)
+    task = task_of(read_images(given.data), "ten")
     data = Data(task.data.x[: given.rows], task.data.y[: given.rows])
     size: dict[str, Any] = {"width": "auto", "max_width": 100} if given.width == "auto" else {"width": int(given.width)}
     network = Network.create("tunnel", 784, 10, depth=given.depth, key=jax.random.key(0), **size)

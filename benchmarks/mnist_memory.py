@@ -10,7 +10,8 @@ from pathlib import Path
 
 import jax
 
-from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, PENALTY, load
+from meristem.data.mnist import read_images
+from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, PENALTY, task_of
 from meristem.experiments.options import Options
 from meristem.experiments.study_training import Trainer, train
 from meristem.show.progress import Progress
@@ -23,7 +24,7 @@ def peak() -> float:
 
 def main(folder: str) -> None:
     jax.config.update("jax_enable_compilation_cache", False)
-    task = load("ten", Path(folder))
+    task = task_of(read_images(Path(folder)), "ten")
     with_data = peak()
     with Progress(io.StringIO()) as progress:
         options = Options(rate=(LEARNING_RATE,), penalty=(PENALTY,), max_epochs=2, input_dropout=(INPUT_DROPOUT,))

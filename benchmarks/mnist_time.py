@@ -18,7 +18,8 @@ import torch
 
 import torch_networks
 from fair import in_turns, match, must
-from meristem.experiments.mnist import DEPTH, INPUT_DROPOUT, LEARNING_RATE, PENALTY, WIDTH, load
+from meristem.data.mnist import read_images
+from meristem.experiments.mnist import DEPTH, INPUT_DROPOUT, LEARNING_RATE, PENALTY, WIDTH, task_of
 from meristem.nn import Network
 from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import Knobs, check_knobs
@@ -39,7 +40,7 @@ class Digits:
     """The ten-class task on the device, `rows` of its training part (None: all), and how to time training on it."""
 
     def __init__(self, folder: Path, rows: int | None = None):
-        task = load("ten", folder)
+        task = task_of(read_images(folder), "ten")
         data = task.data._replace(x=task.data.x[:rows], y=task.data.y[:rows])
         self.recipe, self.size = task.recipe, {"n_in": data.x.shape[1], "n_out": task.n_out, "width": WIDTH}
         self.tunnel = half_open_tunnel(**self.size, depth=DEPTH)

@@ -21,7 +21,8 @@ import optax
 
 from meristem import adam
 from meristem.compact import compact
-from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, load
+from meristem.data.mnist import read_images
+from meristem.experiments.mnist import INPUT_DROPOUT, LEARNING_RATE, task_of
 from meristem.gate import is_confined
 from meristem.nn import Network
 from meristem.train.hyperparameters import Recipe
@@ -75,7 +76,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=None, help="of the training part, to try it out")
     given = parser.parse_args()
 
-    task = load("ten", given.data)
+    task = task_of(read_images(given.data), "ten")
     data = task.data if given.rows is None else task.data._replace(x=task.data.x[: given.rows], y=task.data.y[: given.rows])
     penalties = [float(text) for text in given.penalties.split(",")]
     dropouts = [float(text) for text in given.dropouts.split(",")]

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import report
-from meristem.cpu import fuse_small_loops
+from meristem.xla_flags import fuse_small_loops
 from report import Block, Result, compare
 
 HERE = Path(__file__).parent
@@ -58,7 +58,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--repeats", type=int, default=15, metavar="N", help="timings of each side; medians count (default 15)")
     parser.add_argument("--quick", action="store_true", help="three timings of each side and one compilation of each model")
-    parser.add_argument("--default-xla", action="store_true", help="without the command line's setting (meristem.cpu)")
+    parser.add_argument("--default-xla", action="store_true", help="without the command line's setting (meristem.xla_flags)")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="write every timing here")
     options = parser.parse_args()
     if options.repeats < 1:

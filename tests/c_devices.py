@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c_programs import ARM_GCC, AVR_GCC, CORTEX_M4F, prototype
+from c_programs import ARM_GCC, AVR_GCC, CORTEX_M4F, DTYPES, names_of
 
 DEVICES = Path(__file__).parent / "devices"
 QEMU, SIMAVR = shutil.which("qemu-system-arm"), shutil.which("simavr")
@@ -19,7 +19,6 @@ needs_cortex_m4 = pytest.mark.skipif(
 )
 needs_atmega = pytest.mark.skipif(AVR_GCC is None or SIMAVR is None, reason="there is no avr-gcc or no simavr here")
 ATMEGA = "atmega328p"
-DTYPES = {"float": np.float32, "double": np.float64, "int32_t": np.int32}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +45,14 @@ def run_atmega(source: Path, x: Any) -> Predictions:
 
 
 def _run(source: Path, x: Any, compiler: list[Any], folder: Path, emulator: list[Any]) -> Predictions:
-    name, kind = prototype(source)
-    rows = np.ascontiguousarray(x, DTYPES[kind])
+    names = names_of(source)
+    rows = np.ascontiguousarray(x, DTYPES[names["x"]])
     numbers = ", ".join(map(str, rows.tobytes()))
     source.with_name("rows.h").write_text(
         f"static const long n_rows = {len(rows)};\nstatic TABLE uint8_t rows[] = {{{numbers}}};\n"
     )
-    image, upper = source.with_suffix(f".{folder.name}.elf"), name.upper()
-    given = {"HEADER": f'"{source.stem}.h"', "PREDICT": f"{name}_predict", "REAL": kind}
+    image, upper = source.with_suffix(f".{folder.name}.elf"), names["upper"]
+    given = {"HEADER": f'"{source.stem}.h"', "PREDICT": f"{names['name']}_predict", "X": names["x"], "Y": names["y"]}
     given |= {"INPUTS": f"{upper}_INPUTS", "OUTPUTS": f"{upper}_OUTPUTS"}
     defined = [f"-D{key}={value}" for key, value in given.items()]
     files = ["-I", folder, "-I", source.parent, *defined, DEVICES / "run_rows.c", source, "-o", image]
@@ -63,4 +62,4 @@ def _run(source: Path, x: Any, compiler: list[Any], folder: Path, emulator: list
     assert len(lines) == len(rows) + 1, (done.stdout[-1000:], done.stderr[-1000:])
     records = np.stack([np.frombuffer(bytes.fromhex(line), np.uint8) for line in lines[:-1]])
     stack = int.from_bytes(bytes.fromhex(lines[-1]), "little")
-    return Predictions(records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(rows.dtype), stack, image)
+    return Predictions(records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(DTYPES[names["y"]]), stack, image)

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ MAIN = """
 
 int main(void)
 {{
-    {kind} x[{upper}_INPUTS], y[{upper}_OUTPUTS];
+    {x} x[{upper}_INPUTS];
+    {y} y[{upper}_OUTPUTS];
     int k;
 
     while (fread(x, sizeof x[0], {upper}_INPUTS, stdin) == {upper}_INPUTS) {{
@@ -32,43 +34,49 @@ int main(void)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler (cc) here")
 
 
-def prototype(source: Path) -> tuple[str, str]:
-    """What names in a C file begin with, and the type of x and y."""
-    found = re.search(r"^int (\w+)_predict\(const (\w+)", source.with_suffix(".h").read_text(), re.MULTILINE)
-    assert found is not None
-    return found[1], found[2]
+DTYPES = {"float": np.float32, "double": np.float64, "int32_t": np.int32, "uint8_t": np.uint8}
+PROTOTYPE = re.compile(r"^int (\w+)_predict\(const (\w+) \*x, (\w+)", re.MULTILINE)
 
 
-def compiled(source: Path, *flags: str, kind: str = "float") -> Path:
+def names_of(source: Path) -> dict[str, str]:
+    """What stands for {stem}, {name}, {upper} and the types {x} and {y} in a program that calls the file's function."""
+    prototype = PROTOTYPE.search(source.with_suffix(".h").read_text())
+    assert prototype is not None
+    name, x, y = prototype.groups()
+    return {"stem": source.stem, "name": name, "upper": name.upper(), "x": x, "y": y}
+
+
+def compiled(source: Path, *flags: str) -> Path:
     """The program that reads rows from its input, and writes what the file's function returns and says of each."""
-    name, _ = prototype(source)
     main, program = source.with_name(f"{source.stem}_main.c"), source.with_suffix(".program")
-    main.write_text(MAIN.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
+    main.write_text(MAIN.format(**names_of(source)))
     assert COMPILER is not None
     subprocess.run([COMPILER, *STRICT, "-c", source, "-o", source.with_suffix(".o")], check=True)
     subprocess.run([COMPILER, *STRICT, *(flags or SANITIZED), source, main, "-o", program], check=True)
     return program
 
 
-def run_c(source: Path, x: Any, kind: str = "float") -> tuple[np.ndarray, np.ndarray]:
+def run_c(source: Path, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """What the function returns [n], and the numbers y [n, outputs], for rows x."""
-    program, rows = (
-        compiled(source, kind={"int": "int32_t"}.get(kind, kind)),
-        np.ascontiguousarray(x, {"float": np.float32, "double": np.float64, "int": np.int32}[kind]),
-    )
-    done = subprocess.run([program], input=rows.tobytes(), capture_output=True, check=False)
+    program, types = compiled(source), names_of(source)
+    rows = np.ascontiguousarray(x, DTYPES[types["x"]])
+    unlimited = ["sh", "-c", 'ulimit -S -v "$(ulimit -H -v)"; exec "$0"']  # a soak limits addresses, which sanitizers reserve
+    done = subprocess.run([*unlimited, program], input=rows.tobytes(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     records = np.frombuffer(done.stdout, np.uint8).reshape(len(rows), -1)
-    return records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(rows.dtype)
+    return records[:, :4].copy().view(np.int32)[:, 0], records[:, 4:].copy().view(DTYPES[types["y"]])
 
 
 ARM_GCC, AVR_GCC = shutil.which("arm-none-eabi-gcc"), shutil.which("avr-gcc")
 CORTEX_M4F = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
+ARM_OPTIONS = [*CORTEX_M4F, "-std=c99", "-Os", "-ffunction-sections", "-fdata-sections"]
+ARM_LINK = ["-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-Wl,--gc-sections", "-Wl,-e,main"]
 needs_arm_compiler = pytest.mark.skipif(ARM_GCC is None, reason="there is no arm-none-eabi-gcc here")
 needs_avr_compiler = pytest.mark.skipif(AVR_GCC is None, reason="there is no avr-gcc here")
 CALL = """
 #include "{stem}.h"
-{kind} x[{upper}_INPUTS], y[{upper}_OUTPUTS];
+{x} x[{upper}_INPUTS];
+{y} y[{upper}_OUTPUTS];
 int main(void)
 {{
     return {name}_predict(x, y);
@@ -76,24 +84,27 @@ int main(void)
 """
 
 
-def image(source: Path) -> dict[str, int]:
-    """The bytes of flash and of stack of a file for Cortex-M4F, -Os: the linked image less an empty program."""
+def linked_flash(files: list[Path], flags: Sequence[Any] = ()) -> int:
+    """The bytes of flash of a program for Cortex-M4F, -Os: the linked image less an empty program."""
     assert ARM_GCC is not None
-    name, kind = prototype(source)
-    main, empty = source.with_name(f"{source.stem}_call.c"), source.with_name("empty.c")
-    main.write_text(CALL.format(stem=source.stem, name=name, upper=name.upper(), kind=kind))
+    empty, out = files[0].with_name("empty.c"), files[0].with_suffix(".elf")
     empty.write_text("int main(void)\n{\n    return 0;\n}\n")
-    options = [*CORTEX_M4F, "-std=c99", "-Os", "-ffunction-sections", "-fdata-sections"]
-    link = ["-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-Wl,--gc-sections", "-Wl,-e,main"]
     flash = []
-    for files in ([main, source], [empty]):
-        out = source.with_suffix(".elf")
-        subprocess.run([ARM_GCC, *options, *link, *files, "-o", out], check=True)
+    for sources, more in ((files, flags), ([empty], ())):
+        subprocess.run([ARM_GCC, *ARM_OPTIONS, *ARM_LINK, *sources, "-o", out, *more], check=True)
         sizes = subprocess.run(["arm-none-eabi-size", out], check=True, capture_output=True, text=True).stdout.splitlines()[1]
-        text, data, _, *_ = map(int, sizes.split()[:3])
+        text, data = map(int, sizes.split()[:2])
         flash.append(text + data)
-    usage = source.with_suffix(".su")
-    subprocess.run([ARM_GCC, *options, "-fstack-usage", "-c", source, "-o", source.with_suffix(".arm.o")], check=True)
+    return flash[0] - flash[1]
+
+
+def image(source: Path) -> dict[str, int]:
+    """The bytes of flash and of stack of a file for Cortex-M4F, -Os."""
+    assert ARM_GCC is not None
+    main = source.with_name(f"{source.stem}_call.c")
+    main.write_text(CALL.format(**names_of(source)))
+    flash = linked_flash([main, source])
+    subprocess.run([ARM_GCC, *ARM_OPTIONS, "-fstack-usage", "-c", source, "-o", source.with_suffix(".arm.o")], check=True)
     usage = next(file for file in (source.with_suffix(".arm.su"), source.with_suffix(".su")) if file.exists())
     stack = sum(int(line.split("\t")[1]) for line in usage.read_text().splitlines())  # of all functions: more than is ever used
-    return {"flash": flash[0] - flash[1], "stack": stack}
+    return {"flash": flash, "stack": stack}

@@ -48,7 +48,7 @@ def test_c_says_what_the_estimator_says(name, tmp_path):
     expected = estimator.predict(as_given)
     for kind in ("float", "double") if name == "counts" else ("float",):
         source = estimator.to_c(tmp_path / f"{kind}.c", numbers=kind)
-        returned, y = run_c(source, rows, kind)
+        returned, y = run_c(source, rows)
         if not hasattr(estimator, "predict_proba"):
             assert_close(y, expected.reshape(y.shape))
             assert not returned.any()
@@ -252,7 +252,7 @@ def test_what_float_cannot_hold_is_refused_by_name(tmp_path):
         to_c(tmp_path / "time.c", network, scaling=scaling, feature_names=["size", "seconds"])
     x = scaling[0] + scaling[1] * np.random.default_rng(0).normal(size=(ROWS, 2))
     source = to_c(tmp_path / "time.c", network, scaling=scaling, numbers="double")
-    assert_close(run_c(source, x, "double")[1], ((x - scaling[0]) / scaling[1]).sum(1, keepdims=True))
+    assert_close(run_c(source, x)[1], ((x - scaling[0]) / scaling[1]).sum(1, keepdims=True))
     with pytest.raises(ValueError, match=r"y varies too little around 1e\+09 for float; give numbers=\"double\""):
         to_c(tmp_path / "y.c", network, ending=Values([1e9], [1.0]))
 
@@ -284,5 +284,5 @@ def test_the_command_line_writes_c(tmp_path):
         meristem_here("export", golden, *more)
         for more in (["--c", __file__], [], ["--c", tmp_path / "x.c", "--budget", "10 B"])
     )
-    assert "exists and is no c file of meristem's" in taken.stderr and "give --onnx FILE or --c FILE" in nothing.stderr
+    assert "exists and is no C file of meristem's" in taken.stderr and "give --onnx FILE or --c FILE" in nothing.stderr
     assert "budget='10 B' is 10 bytes" in small.stderr and not (tmp_path / "x.c").exists()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from c_devices import needs_atmega, needs_cortex_m4, run_atmega, run_cortex_m4
-from c_programs import AVR_GCC, image, needs_arm_compiler, needs_avr_compiler, needs_compiler, prototype, run_c
+from c_programs import AVR_GCC, image, needs_arm_compiler, needs_avr_compiler, needs_compiler, run_c
 from exported_estimators import trained
 from exporting import assert_close
 from meristem.export import AnyOf, OneOf, Values, to_c
@@ -87,7 +87,7 @@ DEVICES = [
 
 def agrees(source, x, run, bits) -> int:
     """Compare a device with this machine: of integers to the bit; return the stack that it took."""
-    returned, y = run_c(source, x, {"int32_t": "int"}.get(kind := prototype(source)[1], kind))
+    returned, y = run_c(source, x)
     there = run(source, x)
     assert (there.returned == returned).all()
     if bits:

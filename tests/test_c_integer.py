@@ -13,7 +13,7 @@ from meristem.export import OneOf, to_c
 from meristem.export.c import recorded
 from meristem.inputs import Inputs, Preprocessor
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.layer import Affine, Convolution, Pick
+from meristem.layers.layer import Affine, Pick
 from meristem.layers.ops.c_integer import IntegerProgram
 from soak import many
 from test_c import fields, random_network, symbols, table_rows
@@ -57,7 +57,7 @@ def test_c_computes_what_the_program_said(seed, tmp_path):
     as_given = x[order]
     if numbers == "int":
         as_given = np.where(np.isnan(as_given), -(2.0**31), np.rint(as_given * scale_of(source.read_text(), WIDTH)))
-    _, y = run_c(source, as_given, numbers)
+    _, y = run_c(source, as_given)
     if numbers == "int":
         assert (y == np.rint(program.simulated / program.unit)).all()
     else:
@@ -104,7 +104,7 @@ def test_a_table_in_integers_and_without_floating_point(numbers, tmp_path):
     given = rows
     if numbers == "int":
         given = np.where(np.isnan(rows), -(2.0**31), np.rint(rows * scale_of(source.read_text(), rows.shape[1])))
-    returned, _ = run_c(source, given, numbers)
+    returned, _ = run_c(source, given)
     exact = (inputs(features) @ np.asarray(network.layers[0].weight).T).argmax(1)
     assert (returned == exact).mean() > 0.97
     if numbers == "int":
@@ -124,6 +124,3 @@ def test_what_integers_need_is_asked_for(tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             to_c(tmp_path / "x.c", network, **options)
-    image = CompactNetwork((Convolution(np.ones((1, 1, 2), np.float32), None),), (3,))
-    with pytest.raises(ValueError, match="convolutions has no C form in integers"):
-        to_c(tmp_path / "x.c", image, bits=8, X=np.ones((4, 3)))

@@ -18,10 +18,10 @@ from meristem.nn import ConvBranch, ConvInverted, ConvTunnel, Downsample, ImageS
 from meristem.train.settle import model_cost
 
 KEY = jax.random.key(0)
-HEIGHT, WIDTH = 7, 6
+HEIGHT, WIDTH = 5, 4
 
 
-def images(n: int = 160) -> Data:
+def images(n: int) -> Data:
     """Noise of two channels; 1 where the first has a bright square of 2 × 2 somewhere, 0 where it has a bar."""
     rng = np.random.default_rng(0)
     x, y = rng.uniform(0, 0.35, (n, HEIGHT, WIDTH, 2)), rng.integers(0, 2, n)
@@ -37,6 +37,7 @@ SIZES = {  # of two stages, and of two blocks in one
     "conv-inverted": {"max_width": 6, "depth": 2},
     "conv-tunnel": {"max_width": 8, "depth": 2},
 }
+N_IMAGES = {"conv-branch": 100, "conv-inverted": 80, "conv-tunnel": 80}  # after which gates of several parts are open
 
 
 @pytest.fixture(scope="module", params=SIZES)
@@ -44,7 +45,7 @@ def trained(request):
     def create(key: jax.Array) -> Network:
         return Network.create(request.param, input_shape=(HEIGHT, WIDTH, 2), n_out=1, **SIZES[request.param], key=key)
 
-    return contract.train(create, images())
+    return contract.train(create, images(N_IMAGES[request.param]))
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)

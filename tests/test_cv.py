@@ -155,7 +155,7 @@ def test_what_is_tried_by_itself_is_found_from_the_data():
         ({"penalties": "some"}, "penalties='some' must be a list of numbers .*'auto'"),
         ({"l2s": []}, r"l2s=\[\] must be a list"),
         ({"cv": 1}, "cv=1 must be at least 2"),
-        ({"cv": 0.5}, "cv=0.5 must be a number of folds"),
+        ({"cv": 1.5}, "cv=1.5 must be a number of folds"),
     ],
 )
 def test_what_does_not_fit_is_one_line(wrong, said):

@@ -16,6 +16,7 @@ from meristem.estimators.parameters import CONSTRAINTS, kind_of, parameters_of
 PAGE = (Path(__file__).parent.parent / "docs" / "estimators.md").read_text()
 TABULAR = [type(model) for model in (*CLASSIFIERS, *REGRESSORS)]
 SEARCHING = [getattr(meristem, f"{kind.__name__}CV") for kind in TABULAR if not kind.__name__.startswith("Highway")]
+SEARCHING.append(meristem.TunnelImageClassifierCV)
 PLAIN = [*TABULAR, meristem.TunnelImageClassifier]
 KINDS = [*PLAIN, *SEARCHING]
 

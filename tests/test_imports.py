@@ -12,7 +12,7 @@ MAP = SOURCE.parent.parent / "docs" / "map.md"
 
 # From the bottom to the top; packages of one layer do not know each other. docs/map.md says the same.
 LAYERS = [
-    ["check", "memory", "forks", "cpu", "gpu", "cache", "weighted_quantiles", "sparse"],
+    ["check", "memory", "forks", "xla_flags", "cache", "weighted_quantiles", "sparse"],
     ["gate", "layers", "json_schema"],
     ["nn"],
     ["compact"],
@@ -26,6 +26,7 @@ LAYERS = [
     ["report"],
     ["estimators"],
     ["tables", "experiments"],
+    ["images"],
     ["persistence"],
     ["commands"],
     ["__init__", "__main__"],

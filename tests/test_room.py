@@ -73,13 +73,23 @@ def test_a_search_continues_in_a_larger_room():
 
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # at such a penalty nothing opens, at 0 all of the units
-def test_a_search_for_a_tree_begins_with_a_single_leaf():
-    assert meristem.BuddingClassifier(max_leaves=3)._search_rooms == [(64, 1), (64, 3)]
-    assert meristem.BuddingClassifier(max_leaves=1, width=8)._search_rooms == [(8, 1)]
-    assert meristem.BuddingClassifier(settle=False)._search_rooms == [(64, 4)], "nothing is dropped that grew in vain"
+def test_a_tree_begins_with_a_single_leaf():
+    assert meristem.BuddingClassifier(max_leaves=3)._rooms == [(64, 1), (64, 3)]
+    assert meristem.BuddingClassifier(max_leaves=1)._rooms == [(64, 1)]
+    assert meristem.BuddingClassifier(width=8)._rooms == [(8, 4)], "a fixed width would always be crowded"
+    assert meristem.BuddingClassifier(settle=False)._rooms == [(64, 4)], "nothing is dropped that grew in vain"
     X, y = iris()
-    same = {"l2s": [1e-6], "input_dropouts": [0.0], "cv": 2, "max_leaves": 2, **ROOMY, "max_width": 8}
-    del same["depth"]
+    plain = {"input_dropout": 0.0, "max_leaves": 2, **ROOMY, "max_width": 8}
+    del plain["depth"]
+    parts = Parts()
+    model = meristem.BuddingClassifier(penalty=10.0, l2=1e-6, warm_start=True, callbacks=parts, **plain).fit(X, y)
+    assert parts.names == ["train"] and model.network_.capacity == 1
+    assert model.fit(X, y).network_.capacity == 1, "it continues in its room"
+    parts = Parts()
+    model = meristem.BuddingClassifier(penalty=0.0, l2=0.0, callbacks=parts, **plain).fit(X, y)
+    assert parts.names == ["train", "room-1"] and model.score(X, y) > 0.8
+    same = {"l2s": [1e-6], "input_dropouts": [0.0], "cv": 2, **plain}
+    del same["input_dropout"]
     parts = Parts()
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "The tree has all of its")  # it has one, where two are allowed

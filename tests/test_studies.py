@@ -76,7 +76,7 @@ def test_progress_shows_within_the_first_epoch(tmp_path):
 
 
 def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811
-    task = mnist.load("ten", small)
+    task = mnist.task_of(mnist.read_images(small), "ten")
     recipe = task.recipe
     assert (recipe.batch_size, recipe.depth_decay) == (32, 0.75)
     assert (recipe.watch, recipe.select, recipe.patience, recipe.scales) == ("error", "error", 20, (1.0, 0.3, 0.1))
@@ -91,7 +91,9 @@ def test_digits_are_trained_as_the_paper_says(small):  # noqa: F811
 def test_members_are_trained_with_the_knobs_of_their_records(small):  # noqa: F811
     """Rates, penalties, shares of dropped inputs and the paper's L2, in one population."""
     options = Options(rate=(0.01, 0.001), penalty=(0.0, 0.1), seeds=1, max_epochs=1, input_dropout=(0.0, 0.25))
-    trained = train("tunnel", replace(mnist.load("two", small), width=3, depth=2), options, Trainer(Progress()))
+    trained = train(
+        "tunnel", replace(mnist.task_of(mnist.read_images(small), "two"), width=3, depth=2), options, Trainer(Progress())
+    )
     assert len(trained) == 8
     for one, run in trained:
         wanted = [one[name] for name in ("learning_rate", "penalty", "input_dropout")]

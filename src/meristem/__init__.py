@@ -8,31 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from meristem import compact as compact, export as export, nn as nn, pictures as pictures
     from meristem.complexity import hard_size as hard_size, layer_sizes as layer_sizes, soft_size as soft_size
-    from meristem.estimators import (
-        BuddingClassifier as BuddingClassifier,
-        BuddingClassifierCV as BuddingClassifierCV,
-        BuddingRegressor as BuddingRegressor,
-        BuddingRegressorCV as BuddingRegressorCV,
-        GrowthWarning as GrowthWarning,
-        HighwayClassifier as HighwayClassifier,
-        HighwayRegressor as HighwayRegressor,
-        TunnelClassifier as TunnelClassifier,
-        TunnelClassifierCV as TunnelClassifierCV,
-        TunnelImageClassifier as TunnelImageClassifier,
-        TunnelRegressor as TunnelRegressor,
-        TunnelRegressorCV as TunnelRegressorCV,
-    )
+    from meristem.estimators import *  # noqa: F403  (those that it imports by their names)
     from meristem.files import save as save
     from meristem.gate import Confined as Confined, project as project
+    from meristem.images import ImageModel as ImageModel, fit_images as fit_images
     from meristem.nn import grow as grow, resize as resize
     from meristem.paths import Path as Path, path as path
     from meristem.persistence import load as load
-    from meristem.pictures import (
-        plot_decision_boundary as plot_decision_boundary,
-        plot_frontier as plot_frontier,
-        plot_growth as plot_growth,
-        plot_structure as plot_structure,
-    )
+    from meristem.pictures import *  # noqa: F403
     from meristem.tables import TableModel as TableModel, fit_table as fit_table
     from meristem.train.callbacks import Watcher as Watcher
     from meristem.train.epoch import step as step
@@ -66,14 +49,24 @@ NAMES = {  # by module
     "paths": "path Path",
     "train.optimizer": "adam decay_mask scale_by_rate trainable",
     "estimators": "BuddingClassifier BuddingClassifierCV BuddingRegressor BuddingRegressorCV GrowthWarning HighwayClassifier "
-    "HighwayRegressor TunnelClassifier TunnelClassifierCV TunnelImageClassifier TunnelRegressor TunnelRegressorCV",
+    "HighwayRegressor TunnelClassifier TunnelClassifierCV TunnelImageClassifier TunnelImageClassifierCV "
+    "TunnelRegressor TunnelRegressorCV",
     "tables": "TableModel fit_table",
+    "images": "ImageModel fit_images",
     "persistence": "load",
     "files": "save",
     "pictures": "plot_decision_boundary plot_frontier plot_growth plot_structure",
 }
 # The extra that pip installs for a module.
-EXTRAS = {"estimators": "sklearn", "tables": "sklearn", "persistence": "files", "files": "files", "pictures": "cli"}
+EXTRAS = {
+    "estimators": "sklearn",
+    "tables": "sklearn",
+    "images": "sklearn",
+    "persistence": "files",
+    "files": "files",
+    "pictures": "cli",
+}
+FORMER_MODULES = {"plots": "pictures", "cpu": "xla_flags", "gpu": "xla_flags"}
 MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
 
 
@@ -83,7 +76,7 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":  # only what can be imported here: a star must not fail where an extra is not installed
         return ["nn", *(name for name, module in MODULES.items() if EXTRAS.get(module) != "sklearn" or _have("sklearn"))]
     if name not in MODULES:
-        module = {"plots": "pictures"}.get(name, name)
+        module = FORMER_MODULES.get(name, name)
         if name.startswith("_") or not _have(f"meristem.{module}"):
             raise AttributeError(f"module 'meristem' has no attribute {name!r}")
         return import_module(f"meristem.{module}")

@@ -25,7 +25,7 @@ def load(path: PATHS, *, kinds: Any = (), like: Any = None, optimizer: Any = Non
     document = read(path)
     if document.kind not in file_kinds.KINDS:
         try:
-            import meristem.tables  # noqa: F401  it registers its kind of file, and the estimators theirs
+            import meristem.images  # noqa: F401  it registers its kind of file, as tables and the estimators do theirs
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "sklearn":
                 raise

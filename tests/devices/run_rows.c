@@ -6,7 +6,8 @@
 
 #define PAINT 0xA5
 
-static REAL x[INPUTS], y[OUTPUTS];
+static X x[INPUTS];
+static Y y[OUTPUTS];
 
 static void print_bytes(const void *from, int n)
 {

@@ -1,10 +1,11 @@
-"""`meristem fit TABLE --target COLUMN`: train a model on a table, evaluate it on held-out rows, and write its files.
+"""`meristem fit TABLE --target COLUMN`: train a model on a table, or on pictures, score it on held-out rows, write its files.
 
 Problems of the table or the options are reported before the folder of the run, --out, is made; summary.json is written last.
 """
 
 import argparse
 import importlib.util
+import pkgutil
 import shlex
 import shutil
 import sys
@@ -13,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,22 @@ CLASS_WARNINGS = "The (number of unique classes|least populated class)"  # sciki
 FILES = ["model.safetensors", "model.onnx", "report.html"]
 
 
+@dataclass(frozen=True)
+class Job:
+    """What is fitted: a table, or files of pictures (fit_images.py); errors of options are raised before there is one."""
+
+    settings: dict[str, Any]  # and options of the data, as a run records them
+    data: dict[str, Any]  # digests
+    names: tuple[str, ...]  # of the settings, as options
+    n_bytes: int  # of its files
+    estimator: Any  # not fitted
+    fit: Callable[[float], Any]  # the model, given when the command began
+    onnx: Callable[[Any], bytes | None]
+    page: Callable[[Any], str]
+
+
 def run(args: argparse.Namespace) -> int:
-    """Read the table, plan the search, make the folder, search, and write the files; return the exit status."""
+    """Read the data, plan the search, make the folder, search, and write the files; return the exit status."""
     begin = args.started_at
     if args.test is not None and args.test_file is not None:
         raise ValueError(f"--test={args.test} and --test-file={args.test_file!r} exclude each other; give one.")
@@ -47,7 +63,50 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("--resume and --seconds exclude each other: a time limit saves no checkpoints; leave one out.")
     if args.table == "-" and args.test_file == "-":
         raise ValueError("TABLE and --test-file are both standard input; give the path of one.")
-    settings: dict[str, Any] = {name: getattr(args, name) for name in ("body", "budget", "rule", "refit", "seconds")}
+    make = "fit_images:image_job" if args.images is not None or Path(args.table).is_dir() else "fit:table_job"
+    job: Job = pkgutil.resolve_name(f"meristem.commands.{make}")(args)
+    if args.seconds is not None and time.monotonic() - begin >= args.seconds:
+        raise ValueError(f"--seconds={args.seconds:g} had passed when the data were read; give more.")
+    check_disk_space(args.out, job.n_bytes)
+    with ExitStack() as undo, _removing_new_folder(args.out) as keep_folder, RunFolder.take(check_out(args.out)) as folder:
+        record: dict[str, Any] = {"settings": job.settings, "data": job.data}
+        resumes = {"resume": args.resume, "how": "--resume" if args.seconds is None else None, "replaces": True}
+        for line in folder.begin(record, command_line(), may_write=[*FILES, SUMMARY], **resumes):
+            print_error(line)
+        if args.resume and folder.is_finished:
+            return 0
+        checkpoints = folder.checkpoints(say=print_error)
+        undo.enter_context(on_shutdown(lambda: _last_call(folder, checkpoints if args.seconds is None else None)))
+        if args.seconds is None:
+            undo.enter_context(checkpoints.keeping("search"))
+        with as_options(*job.names, "executor", "address"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
+            warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr, flush=True)
+            job.estimator.set_params(callbacks=folder.epochs.watcher("search"))
+            with on_workers(args.executor, args.address):
+                model = job.fit(begin)
+        keep_folder()
+        checkpoints.close()
+        folder.epochs.tidy()
+        files, failures = _files(model, job, args.out)
+        model.facts["seconds"]["all"] = round(time.monotonic() - begin, 3)
+        written = _publish(folder, model, files, failures)
+    _show(model.facts)
+    if written:
+        print(f"\nIn {args.out}: {', '.join(path.name for path in sorted(written))}")
+    for line in failures:
+        print_error(f"meristem: {line}")
+    return 1 if failures else 0
+
+
+def table_job(args: argparse.Namespace) -> Job:
+    """Read the table and plan the search."""
+    if args.image_size is not None:
+        raise ValueError(f"--image-size={args.image_size} is for pictures; of a list of files also give --images COLUMN.")
+    if args.target is None:
+        raise ValueError("--target COLUMN is missing: the column to predict.")
+    body = "budding" if args.body is None else args.body
+    settings: dict[str, Any] = {"body": body} | {name: getattr(args, name) for name in ("budget", "rule", "refit", "seconds")}
     settings |= {"metric": args.metric} | ({} if args.threshold is None else {"threshold": _number_or_rule(args.threshold)})
     settings |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
     test = args.test_file or (0.2 if args.test is None else args.test)
@@ -62,41 +121,17 @@ def run(args: argparse.Namespace) -> int:
         options = {"target": args.target, "task": args.task, "test": test}
         split = TableSplit.of(table, seed=args.seed, reading=reading, **options, **division)
         plan = plan_fit(split, verbose=True, **settings)
-    if args.seconds is not None and time.monotonic() - begin >= args.seconds:
-        raise ValueError(f"--seconds={args.seconds:g} had passed when the table was read; give more.")
-    check_disk_space(args.out, plan.n_bytes)
-    with ExitStack() as undo, _removing_new_folder(args.out) as keep_folder, RunFolder.take(check_out(args.out)) as folder:
-        divided = {name: value for name, value in division.items() if value}  # absent in records of earlier versions
-        options |= {"task": split.target.task, **reading, **divided}
-        record: dict[str, Any] = {"settings": settings | options}
-        record["data"] = {"table": table.digest, "test": split.test_table.digest}
-        resumes = {"resume": args.resume, "how": "--resume" if args.seconds is None else None, "replaces": True}
-        for line in folder.begin(record, command_line(), may_write=[*FILES, SUMMARY], **resumes):
-            _print_error(line)
-        if args.resume and folder.is_finished:
-            return 0
-        checkpoints = folder.checkpoints(say=_print_error)
-        undo.enter_context(on_shutdown(lambda: _last_call(folder, checkpoints if args.seconds is None else None)))
-        if args.seconds is None:
-            undo.enter_context(checkpoints.keeping("search"))
-        with as_options(*settings, "executor", "address"), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", CLASS_WARNINGS, UserWarning)
-            warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr, flush=True)
-            plan.estimator.set_params(callbacks=folder.epochs.watcher("search"))
-            with on_workers(args.executor, args.address):
-                model = fit_planned(plan, begun=begin)
-        keep_folder()
-        checkpoints.close()
-        folder.epochs.tidy()
-        files, failures = _files(model, split, args.out)
-        model.facts["seconds"]["all"] = round(time.monotonic() - begin, 3)
-        written = _publish(folder, model, files, failures)
-    _show(model.facts)
-    if written:
-        print(f"\nIn {args.out}: {', '.join(path.name for path in sorted(written))}")
-    for line in failures:
-        _print_error(f"meristem: {line}")
-    return 1 if failures else 0
+    divided = {name: value for name, value in division.items() if value}  # absent in records of earlier versions
+    options |= {"task": split.target.task, **reading, **divided}
+
+    def onnx(model: Any) -> bytes | None:
+        data: bytes = model.onnx_bytes()
+        model.facts["onnx"] = onnx_agreement(data, model, split.test_table, split.test_rows, model.evaluation.outputs)
+        return data
+
+    digests = {"table": table.digest, "test": split.test_table.digest}
+    own = (settings | options, digests, tuple(settings), plan.n_bytes, plan.estimator)
+    return Job(*own, lambda begun: fit_planned(plan, begun=begun), onnx, lambda model: render_page(from_table(model)))
 
 
 def _last_call(folder: RunFolder, checkpoints: Checkpoints | None) -> str:
@@ -107,7 +142,7 @@ def _last_call(folder: RunFolder, checkpoints: Checkpoints | None) -> str:
     return f"no model was written yet; continue with: {folder.command.removesuffix(' --resume')} --resume"
 
 
-def _print_error(line: str) -> None:
+def print_error(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
@@ -129,15 +164,15 @@ def _removing_new_folder(out: Path) -> Iterator[Callable[[], None]]:
         raise
 
 
-def _files(model: Any, split: Any, out: Path) -> tuple[dict[str, Any], list[str]]:
+def _files(model: Any, job: Job, out: Path) -> tuple[dict[str, Any], list[str]]:
     """Return the ONNX file and the report, and a line for each that failed: the trained model is saved in any case."""
     model_path, onnx_path, report_path = (str(out / name) for name in FILES)
     export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
     report = f"in Python: meristem.load({model_path!r}).report({report_path!r})"
     files, failures = {}, []
     for name, content, remedy in (
-        (FILES[1], lambda: _onnx_file(model, split), export),
-        (FILES[2], lambda: render_page(from_table(model)).encode(), report),
+        (FILES[1], lambda: _onnx_file(model, job), export),
+        (FILES[2], lambda: job.page(model).encode(), report),
     ):
         try:
             files[name] = content()
@@ -166,15 +201,14 @@ def _sentence(error: Exception) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _onnx_file(model: Any, split: Any) -> bytes | None:
+def _onnx_file(model: Any, job: Job) -> bytes | None:
     """Return the ONNX file, compared with the model on held-out rows if onnxruntime is installed; None without onnx."""
     if importlib.util.find_spec("onnx") is None:
-        _print_error("No model.onnx: onnx is not installed (pip install 'meristem-nn[onnx]').")
+        print_error("No model.onnx: onnx is not installed (pip install 'meristem-nn[onnx]').")
         return None
-    data: bytes = model.onnx_bytes()
-    model.facts["onnx"] = onnx_agreement(data, model, split.test_table, split.test_rows, model.evaluation.outputs)
+    data = job.onnx(model)
     if model.facts["onnx"] is None:
-        _print_error("model.onnx was not compared with the model: onnxruntime is not installed (pip install onnxruntime).")
+        print_error("model.onnx was not compared with the model: onnxruntime is not installed (pip install onnxruntime).")
     return data
 
 

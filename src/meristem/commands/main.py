@@ -19,7 +19,7 @@ from meristem.cache import keep_programs
 from meristem.check import short
 from meristem.commands.parsing import parser
 from meristem.files.atomic_write import CANNOT_WRITE, OutputError
-from meristem.gpu import be_repeatable
+from meristem.xla_flags import be_repeatable
 
 EXTRAS = {  # and the packages that each installs
     "cli": ["matplotlib", "rich"],

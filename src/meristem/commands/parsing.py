@@ -29,15 +29,16 @@ RUNS = {"study": "reproduce:run", "figures": "reproduce:run_figures"}
 RUNS |= {"show": "show_export:run_show", "export": "show_export:run_export"}
 COMMANDS = {  # name → help, description, example
     "fit": (
-        "train a model on a table: CSV, gzipped CSV or Parquet",
-        "Train a small network that predicts a column of a table from the others. Its penalty on size is chosen by "
-        "cross-validation, and its score is measured on held-out rows.",
-        "meristem fit people.csv --target income --out out/people",
+        "train a model on a table (CSV, gzipped CSV or Parquet), or on a folder or a list of pictures",
+        "Train a small network that predicts a column of a table from the others, or the class of pictures. Its penalty on "
+        "size is chosen by cross-validation, and its score is measured on held-out rows.",
+        "meristem fit people.csv --target income --out out/people\n  meristem fit flowers --out out/flowers",
     ),
     "predict": (
-        "predict the rows of a table",
+        "predict the rows of a table, or pictures",
         "Write the predictions of a model of `meristem fit` for each row of a table, as CSV: the class with "
-        "probabilities, or a number. Unused columns are ignored; missing columns and unseen categories are reported.",
+        "probabilities, or a number. Unused columns are ignored; missing columns and unseen categories are reported. Of a "
+        "model of pictures, TABLE is a folder of them, or a list of files: the file comes first.",
         "meristem predict out/people/model.safetensors new.csv --out predictions.csv",
     ),
     "reproduce": (
@@ -83,6 +84,16 @@ KEEP = (
     "columns of TABLE to copy in front of the predictions, such as an id; may be repeated, and a name may hold a comma. "
     "If the target is copied, its prediction is called 'TARGET (predicted)'"
 )
+TABLE = (
+    "a CSV file (may be gzipped), a Parquet file, or - for CSV on standard input; or a folder with a folder of pictures (PNG, "
+    "JPEG and others) for each class"
+)
+IMAGES = "the column of TABLE that names files of pictures, relative to it (predict: default as in the fit)"
+SIZE = (
+    "32 or 24x48, the height and width that every picture is scaled to (default: the medians of the files, with at most 64 on "
+    "the longer side)"
+)
+BODY = "budding (default) or tunnel; of pictures conv-branch (default), conv-inverted or conv-tunnel"
 BY_TIME = "test on the latest rows by this column (dates, numbers or ISO texts), and search with folds that go forward in time"
 BY_GROUP = (
     "hold out whole groups, such as patients, in the test and in folds; the column is no input; with --time-column, a group "
@@ -112,9 +123,11 @@ EXECUTOR = (
 )
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
-    ("fit", "--target", str, ..., "COLUMN", "the column to predict"),
+    ("fit", "--target", str, None, "COLUMN", "the column to predict; of a folder of pictures there is none"),
+    ("fit predict", "--images", str, None, "COLUMN", IMAGES),
+    ("fit", "--image-size", str, None, "SIZE", SIZE),
     ("fit", "--task", str, None, "TASK", "class or number (default: inferred from the column)"),
-    ("fit", "--body", str, "budding", "BODY", "budding or tunnel (default: %(default)s)"),
+    ("fit", "--body", str, None, "BODY", BODY),
     ("fit", "--budget", int, None, "N", "maximum number of parameters, instead of a search for the penalty"),
     ("fit", "--rule", str, "1se", "RULE", "1se (default): the highest penalty within one standard error; min: the best"),
     ("fit", "--refit", str, "auto", "MODEL", REFIT),
@@ -127,7 +140,7 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("fit", "--group-column", str, None, "COLUMN", BY_GROUP),
     ("fit", "--drop-duplicates", bool, False, None, "use rows that are identical in inputs and target once"),
     ("predict", "model", Path, ..., "MODEL", "the model.safetensors written by `meristem fit`"),
-    ("fit predict", "table", str, ..., "TABLE", "a CSV file (may be gzipped), a Parquet file, or - for CSV on standard input"),
+    ("fit predict", "table", str, ..., "TABLE", TABLE),
     ("fit predict", "--sep", str, None, "CHAR", "column separator of a CSV file (default: detected from its header)"),
     ("fit predict", "--encoding", str, None, "NAME", "encoding of a CSV file, such as cp1252 (default: utf-8)"),
     ("fit", "--seed", int, 0, "N", "random seed (default: %(default)s)"),
@@ -141,14 +154,7 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("study", "--resume", bool, False, None, "continue the interrupted run in --out"),
     ("study", "--checkpoint-every", float, SECONDS, "SECONDS", EVERY),
     ("fit study", "--executor", str, None, "NAME", EXECUTOR),
-    (
-        "fit study",
-        "--address",
-        str,
-        None,
-        "HOST:PORT",
-        "the Ray cluster; auto: that of this machine (default: $RAY_ADDRESS)",
-    ),
+    ("fit study", "--address", str, None, "HOST:PORT", "the Ray cluster; auto: that of this machine (default: $RAY_ADDRESS)"),
     ("figures", "out", Path, ..., "OUT", "the --out of a study"),
     ("watch", "out", Path, ..., "OUT", "the folder of the run: its --out or checkpoint_dir"),
     ("watch", "--serve", bool, False, None, "show a page to browsers on this machine, until Ctrl-C"),

@@ -5,6 +5,8 @@
     rich,rich (predicted),rich=no,rich=yes  with --keep rich, the target itself
     rent,lower,upper                        with --coverage 0.9; for a class a column set: "no | yes"
 
+    file,class,class=cat,class=dog          of pictures
+
 Everything is computed before anything is written.
 """
 
@@ -13,7 +15,8 @@ import csv
 import io
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ import numpy as np
 from meristem.check import cut
 from meristem.commands.parsing import as_options
 from meristem.files.atomic_write import write_whole
+from meristem.images import ImageModel
 from meristem.persistence import load
 from meristem.tables import TableModel
 from meristem.tables.encoding import absent, differences
@@ -29,8 +33,13 @@ from meristem.tables.reading import read_table
 
 def run(args: argparse.Namespace) -> None:
     model = load(args.model)
+    if isinstance(model, ImageModel):
+        _predict_images(model, args)
+        return
     if not isinstance(model, TableModel):
-        raise ValueError(f"{str(args.model)!r} holds no model of a table; give a model.safetensors of `meristem fit`.")
+        raise ValueError(f"{str(args.model)!r} holds no model of `meristem fit`; give its model.safetensors.")
+    if args.images is not None:
+        raise ValueError(f"--images={args.images} is for a model of pictures, and this is one of a table; leave it out.")
     with as_options("keep", "sep", "encoding"):
         table = read_table(args.table, model.schema.texts, args.sep, args.keep, encoding=args.encoding)
     lines, missing, n_columns = differences(model.schema, table), absent(model.schema, table), len(model.schema.fields)
@@ -45,10 +54,36 @@ def run(args: argparse.Namespace) -> None:
         probabilities = model.predict_proba(table) if model.task == "class" else None
         with as_options("coverage"):
             more = {} if args.coverage is None else _covering(model, table, args.coverage)
-    stream: Any = sys.stdout if args.out is None else io.StringIO()
-    _write_csv(stream, model, table.texts, predicted, probabilities, more)
-    if args.out is not None:
-        write_whole(args.out, stream.getvalue().encode())
+    _write(args.out, lambda stream: _write_csv(stream, model, table.texts, predicted, probabilities, more))
+
+
+def _write(out: Path | None, write: Callable[[Any], None]) -> None:
+    """Write to a file, in place of an old one, or to standard output."""
+    stream: Any = sys.stdout if out is None else io.StringIO()
+    write(stream)
+    if out is not None:
+        write_whole(out, stream.getvalue().encode())
+
+
+def _predict_images(model: ImageModel, args: argparse.Namespace) -> None:
+    """Write a row for each picture that can be read; what cannot is named in one line."""
+    if args.coverage is not None:
+        raise ValueError(f"--coverage={args.coverage:g} is for a model of a table; leave it out.")
+    with as_options("images", "keep", "sep", "encoding"):
+        keep = [name for entry in args.keep for name in entry.split(",")]
+        files = model.files(args.table, images=args.images, keep=keep, sep=args.sep, encoding=args.encoding)
+    for line in files.remarks:
+        print(f"meristem: {line}", file=sys.stderr)
+    read, probabilities = model.predictions(files.paths)
+    if read.words is not None:
+        print(f"meristem: {read.words}", file=sys.stderr)
+    files, predicted = files.rows(read.rows), model.classes[probabilities.argmax(1)]
+    copied = {name: column.tolist() for name, column in files.copied.items()}
+    copied = {model.images or "file": list(files.names)} | copied
+    _write(args.out, lambda stream: _write_csv(stream, model, copied, predicted, probabilities, {}))
+    if files.labels is not None and np.isin(files.labels, model.classes).all():
+        right, n = int((files.labels == predicted).sum()), len(predicted)
+        print(f"meristem: {right:,} of {n:,} are of the class that their folder names", file=sys.stderr)
 
 
 def _covering(model: TableModel, table: Any, coverage: float) -> dict[str, Iterable[Any]]:

@@ -39,6 +39,8 @@ def run_show(args: argparse.Namespace) -> None:
     if hasattr(loaded, "schema"):
         inputs = inputs_in_words(len(loaded.schema.features), len(loaded.inputs.gaps))
         print(f"Table model: {loaded.task} {loaded.target!r} from {inputs}; its estimator follows.")
+    elif loaded is not model and hasattr(loaded, "estimator"):
+        print(f"{loaded!r}; its estimator follows.")
     if members:
         which = f"--member 0 … {len(members) - 1}"
         if path is not None:
@@ -82,15 +84,13 @@ def run_export(args: argparse.Namespace) -> None:
             with path.open("rb") as file:
                 is_export = mark in file.read(MARKED)
             if not is_export:  # such as the model itself
-                problem = f"exists and is no {flag.strip('-')} file of meristem's; move it, or give another name"
+                problem = f"exists and is no {flag.strip('-').upper()} file of meristem's; move it, or give another name"
                 raise ValueError(f"{flag}={str(path)!r} {problem}.")
     is_estimator = hasattr(model, "network_") or is_ensemble
     if hasattr(loaded, "schema"):
         model = replace(loaded, estimator=model)
     if args.rows is not None and not hasattr(loaded, "schema"):
-        raise ValueError(
-            f"--rows={str(args.rows)!r} is for a table's model; of others, call to_c(path, bits=…, X=rows) in Python."
-        )
+        raise ValueError(f"--rows={str(args.rows)!r} is for a table's model; of others call to_c(path, bits=…, X=rows).")
     options = {"bits": args.bits, "X": args.rows, "numbers": args.numbers, "budget": args.budget}
     for path, name, own in ((args.onnx, "onnx", {}), (args.c, "c", options)):
         if path is None:
@@ -105,7 +105,7 @@ def run_export(args: argparse.Namespace) -> None:
 def _load(path: Path, member: int | None) -> tuple[Any, Any, list[Any]]:
     """Return what a file holds, its model or the selected member, and the members of that model; [] of a single network."""
     loaded = load(path)
-    model = loaded.estimator if hasattr(loaded, "schema") else loaded
+    model = getattr(loaded, "estimator", loaded)  # of a table, or of pictures
     if hasattr(model, "estimators_"):
         members = list(model.estimators_)
         if len(members) == 1:
@@ -142,8 +142,10 @@ def _members_table(members: list[Any]) -> tuple[list[str], list[list[str]]]:
 
 def _training_line(model: Any) -> str:
     if not isinstance(model, Run):
-        epochs = f"{many(model.n_iter_, 'epoch')}, best epoch {model.best_epoch_}"
-        return f"{type(model).__name__}: {epochs}, penalty {penalty_of(model):g}"
+        best = f", best epoch {model.best_epoch_}" if hasattr(model, "best_epoch_") else ""
+        is_default = model.penalty == "auto" and not hasattr(model, "penalty_")
+        penalty = "the default penalty" if is_default else f"penalty {penalty_of(model):g}"
+        return f"{type(model).__name__}: {many(model.n_iter_, 'epoch')}{best}, {penalty}"
     best = f"best epoch {int(model.best_epoch)}" if model.best_epoch else "none of them finite"
     numbers = {name: value for name, value in model.knobs._asdict().items() if value is not None and np.ndim(value) == 0}
     knobs = ", ".join(f"{name.replace('_', ' ')} {float(value):g}" for name, value in numbers.items())

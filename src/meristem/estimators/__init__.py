@@ -17,6 +17,7 @@ from meristem.estimators.cv import (
 )
 from meristem.estimators.fit_procedure import GrowthWarning as GrowthWarning
 from meristem.estimators.image_classifier import TunnelImageClassifier as TunnelImageClassifier
+from meristem.estimators.image_cv import TunnelImageClassifierCV as TunnelImageClassifierCV
 from meristem.estimators.regressors import (
     BuddingRegressor as BuddingRegressor,
     HighwayRegressor as HighwayRegressor,

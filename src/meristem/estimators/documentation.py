@@ -72,14 +72,17 @@ PARAMETERS = {
     "use it. Needs an integer `random_state`.",
     "resume": "The same fit (data, parameters, seed) continues from the checkpoints in `checkpoint_dir`, with the same result "
     "to the bit; without any it starts. False: it starts afresh, unless that would overwrite an interrupted fit.",
-    "penalties": "The penalties to search. 'auto': five on a log scale, below the penalty at which nothing would open.",
+    "penalties": "The penalties to search. 'auto': five on a log scale, below the penalty at which nothing would open; of "
+    "images 1e-5, 3e-5, 1e-4 and 3e-4.",
     "l2s": "The values of l2 to search. 'auto': 0.01, 0.3 and 10 / rows.",
     "input_dropouts": "The values of input_dropout to search. 'auto': 0, and 0.25 for classifiers with 16 numeric features or "
     "more (binary ones not counted).",
-    "cv": "A number of folds (shuffled, classes stratified), a scikit-learn splitter, or pairs (training rows, held-out rows).",
+    "cv": "A number of folds (shuffled, classes stratified), a share of the rows that is held out once, such as 0.2, a "
+    "scikit-learn splitter, or pairs (training rows, held-out rows).",
     "rule": "The chosen penalty: of the least held-out loss, or, for a smaller network, the largest within one standard error.",
     "refit": "The final model: 'bag', the networks of all folds with their outputs averaged; or 'one' network, trained on all "
-    "rows. 'auto' is 'bag', and 'one' with a budget, which a bag would have to share, or with folds of unequal size.",
+    "rows. 'auto' is 'bag', and 'one' with a budget, which a bag would have to share, with folds of unequal size, "
+    "and of images.",
     "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … "
     "epochs), then dropout, then the penalty; what is clearly behind stops early. False trains every combination to its end.",
     "shape": "(height, width) or (height, width, channels), for images that are rows of X. None: X has their shape, "
@@ -144,6 +147,10 @@ IMAGE_ATTRIBUTES = {
     "n_parameters_ : int": "The parameters of the compact network, which predictions use and `to_onnx` writes.",
     "classes_ : ndarray": "The classes, ascending, as in the columns of `predict_proba`.",
 }
+IMAGE_CV_ATTRIBUTES = {
+    **{head: text for head, text in CV_ATTRIBUTES.items() if not head.startswith(("l2_", "input_dropout_"))},
+    **{head: text for head, text in IMAGE_ATTRIBUTES.items() if head.startswith(("image_", "takes_", "classes_"))},
+}
 CLASSIFIER_ATTRIBUTES = {
     "classes_ : ndarray": "The classes, ascending, as in the columns of `predict_proba`; of labels their indices.",
     "threshold_ : float": "Of two classes: the probability above which `positive_class_` is predicted.",
@@ -181,7 +188,7 @@ def registered(kind: type[E]) -> type[E]:
 def attributes_of(kind: Any) -> dict[str, str]:
     """Return "attribute : type" → text of an estimator or its class."""
     if hasattr(kind, "shape"):
-        return IMAGE_ATTRIBUTES | SHARED_ATTRIBUTES
+        return (IMAGE_CV_ATTRIBUTES if hasattr(kind, "penalties") else IMAGE_ATTRIBUTES) | SHARED_ATTRIBUTES
     own = CV_ATTRIBUTES if hasattr(kind, "penalties") else ATTRIBUTES
     return (CLASSIFIER_ATTRIBUTES if hasattr(kind, "predict_proba") else {}) | own | SHARED_ATTRIBUTES
 
@@ -196,5 +203,6 @@ def docstring_of(kind: Any) -> str:
             lines += [head, textwrap.indent(wrapper.fill(text), "    ")]
     data = CLASSIFIER_DATA if hasattr(kind, "predict_proba") else REGRESSOR_DATA
     example = CV_EXAMPLE if hasattr(kind, "penalties") else "width=16"
-    data, example = (IMAGE_DATA, IMAGE_EXAMPLE) if hasattr(kind, "shape") else (data, example)
+    images = "penalties=[3e-5, 3e-4], cv=0.2, " * hasattr(kind, "penalties") + IMAGE_EXAMPLE
+    data, example = (IMAGE_DATA, images) if hasattr(kind, "shape") else (data, example)
     return "\n".join([*lines, EXAMPLE.format(name=kind.__name__, parameters=example, **data)])

@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import (
     GroupKFold,
+    GroupShuffleSplit,
     KFold,
+    ShuffleSplit,
     StratifiedGroupKFold,
     StratifiedKFold,
+    StratifiedShuffleSplit,
     TimeSeriesSplit,
     check_cv,
     train_test_split,
@@ -88,48 +91,71 @@ class EncodedTable:
         return (np.concatenate([train, test[~is_typical]]), test[is_typical]) if is_typical.sum() >= LEAST_HELD_OUT else None
 
     def folds(self, cv: Any, *, classes: bool, groups: Any = None, times: np.ndarray | None = None) -> list[Fold]:
-        """Return the training and held-out rows of each fold; a number of folds is shuffled, and stratified if possible.
+        """Return the training and held-out rows of each fold (`splits_of`); a number of folds is stratified if possible.
 
         With groups, rows of one are on one side. With times, in which the rows are ordered, a fold learns from earlier rows
         than it holds out; a group that is then on both sides is drawn to one, and its other rows are left out. In either case
         rows with outliers are left out where they would be held out.
         """
-        n = len(self.y)
-        groups = None if groups is None else _checked_groups(groups, n)
-        if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-            if not 2 <= cv <= n:
-                raise ValueError(f"cv={cv} must be at least 2, and at most as many as there are samples: n_samples={n}.")
+        n, is_number = len(self.y), isinstance(cv, int | np.integer)
+        groups = None if groups is None else checked_groups(groups, n)
+        if is_number and times is not None:
             counts = np.unique(self.raw_y, return_counts=True)[1] if classes and self.raw_y.ndim == 1 else np.zeros(1)
-            if times is not None:
-                splits = forward_folds(times, int(cv))
-                if groups is not None:
-                    codes = np.unique(self.raw_y, return_inverse=True)[1] if counts.min() > 0 else np.zeros(n, int)
-                    splits = [separate_groups(fold, groups, codes, self.seed % 2**31) for fold in splits]
-                    splits = [fold for fold in splits if all(len(rows) for rows in fold)]
-                if not splits:
-                    raise ValueError(
-                        "No fold can go forward in time without a group on both sides; leave out one of the columns."
-                    )
-            elif groups is not None:
-                splits = _group_folds(groups, self.raw_y, int(cv), stratify=bool(counts.min() >= cv), seed=self.seed % 2**31)
-            else:
-                kind = StratifiedKFold if counts.min() >= cv else KFold
-                splits = kind(int(cv), shuffle=True, random_state=self.seed % 2**31).split(np.zeros((n, 1)), self.raw_y)
+            splits = forward_folds(times, _checked_count(cv, n))
+            if groups is not None:
+                codes = np.unique(self.raw_y, return_inverse=True)[1] if counts.min() > 0 else np.zeros(n, int)
+                splits = [separate_groups(fold, groups, codes, self.seed % 2**31) for fold in splits]
+                splits = [fold for fold in splits if all(len(rows) for rows in fold)]
+            if not splits:
+                raise ValueError("No fold can go forward in time without a group on both sides; leave out one of the columns.")
+        else:
+            splits = splits_of(cv, self.raw_y, classes=classes, groups=groups, seed=self.seed)
+        folds = splits
+        if is_number:
             is_typical, folds = self.inputs.preprocessor.typical(self.z), []
             for train, test in splits:
                 stays = is_typical[test] if is_typical[test].any() else np.ones(len(test), bool)
                 further = test[~stays] if times is None and groups is None else test[:0]
                 folds.append((np.sort(np.concatenate([train, further])), test[stays]))
-        else:
-            try:
-                splits = list(check_cv(cv, self.raw_y, classifier=classes).split(np.zeros((n, 1)), self.raw_y, groups))
-                folds = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
-            except (ValueError, TypeError, IndexError, AttributeError) as error:
-                raise naming_argument(error, f"cv={short(cv)}") from error
-            if not folds or not all(rows.ndim == 1 and rows.size for fold in folds for rows in fold):
-                raise ValueError(f"cv={short(cv)} must give non-empty (training rows, held-out rows) for each fold.")
         check_weights(folds, self.weight)
         return folds
+
+
+def splits_of(cv: Any, y: np.ndarray, *, classes: bool, groups: np.ndarray | None, seed: int) -> list[Fold]:
+    """Return the rows of each fold: of a number of folds, of a share that is held out once, of a splitter, or as given.
+
+    Rows of a group, a number for each row, are on one side of a number of folds or a share.
+
+    >>> [(len(train), len(test)) for train, test in splits_of(0.25, np.zeros(8), classes=True, groups=None, seed=0)]
+    [(6, 2)]
+    """
+    n, seed, nothing = len(y), seed % 2**31, np.zeros((len(y), 1))
+    counts = np.unique(y, return_counts=True)[1] if classes and y.ndim == 1 else np.zeros(1)
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        n_folds = _checked_count(cv, n)
+        if groups is not None:
+            return _group_folds(groups, y, n_folds, stratify=bool(counts.min() >= cv), seed=seed)
+        kind = StratifiedKFold if counts.min() >= cv else KFold
+        return list(kind(n_folds, shuffle=True, random_state=seed).split(nothing, y))
+    if isinstance(cv, float):
+        n_held_out = int(np.ceil(cv * n))
+        can_stratify = counts.min() >= 2 and len(counts) <= min(n_held_out, n - n_held_out)
+        kinds = {True: GroupShuffleSplit, False: StratifiedShuffleSplit if can_stratify else ShuffleSplit}
+        cv = kinds[groups is not None](n_splits=1, test_size=cv, random_state=seed)
+    try:
+        splits = list(check_cv(cv, y, classifier=classes).split(nothing, y, groups))
+        folds = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise naming_argument(error, f"cv={short(cv)}") from error
+    if not folds or not all(rows.ndim == 1 and rows.size for fold in folds for rows in fold):
+        raise ValueError(f"cv={short(cv)} must give non-empty (training rows, held-out rows) for each fold.")
+    return folds
+
+
+def _checked_count(cv: Any, n: int) -> int:
+    if not 2 <= cv <= n:
+        raise ValueError(f"cv={cv} must be at least 2, and at most as many as there are samples: n_samples={n}.")
+    return int(cv)
 
 
 def forward_folds(times: np.ndarray, n_folds: int) -> list[Fold]:
@@ -158,7 +184,7 @@ def _group_folds(groups: np.ndarray, y: np.ndarray, n_folds: int, *, stratify: b
     return next(folds for folds in every if all(len(part) for fold in folds for part in fold))  # balancing may empty one
 
 
-def _checked_groups(groups: Any, n: int) -> np.ndarray:
+def checked_groups(groups: Any, n: int) -> np.ndarray:
     """Return the number of each row's group; raise ValueError where there is none for some row."""
     labels = np.asarray(groups)
     if labels.shape != (n,):

@@ -18,6 +18,7 @@ of it. Other values without a JSON form are refused. A subclass that adds nothin
 are refused.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -242,11 +243,14 @@ def from_json(value: Any) -> Any:
     raise ValueError(f"a parameter has an unknown form: {cut(str(value), 60)}.")
 
 
-def pack_search(model: CrossValidated) -> tuple[dict[str, Any], Arrays]:
+def pack_search(
+    model: Any, pack_member: Callable[[Any], tuple[dict[str, Any], Arrays]] = pack
+) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON header and the arrays of a fitted estimator."""
-    packed = [pack(member) for member in model.estimators_]
+    packed = [pack_member(member) for member in model.estimators_]
+    l2, dropout = (getattr(model, name, 0.0) for name in ("l2_", "input_dropout_"))  # of images there are none
     header = pack_unfitted(model) | {
-        "chosen": {"penalty": model.penalty_, "l2": model.l2_, "dropout": model.input_dropout_},
+        "chosen": {"penalty": model.penalty_, "l2": l2, "dropout": dropout},
         "seconds": float(model.path_.seconds),
         "members": [head for head, _ in packed],
     }
@@ -280,20 +284,18 @@ def check_search(header: Any, arrays: Arrays) -> tuple[CrossValidated, Path, Poi
     ends = [(head["network"]["n_in"], head["network"]["n_out"]) for head in heads.values()]
     if any(own != shared[0] for own in shared) or len(set(ends)) > 1:
         raise ValueError("the networks of its bag differ in inputs or targets.")
-    path = _unpack_path(parts["table"], arrays.get("layer_sizes"), header["seconds"])
-    points = [point for point in path.points if all(point.knobs[name] == value for name, value in header["chosen"].items())]
-    if not points:
-        raise ValueError("its chosen setting is not in its table.")
+    path, chosen = unpack_path(parts["table"], arrays.get("layer_sizes"), header)
     targets, arrays_of_scores, scores = members[0]._targets_, parts["scores"], None
     if arrays_of_scores:
         kind = scores_kind(targets)
         if kind is None:
             raise ValueError(f"its targets of kind {targets.kind} have no intervals.")
         scores = kind.unpack(arrays_of_scores, targets, ends[0][0])
-    return model, path, points[0], members, scores
+    return model, path, chosen, members, scores
 
 
-def _unpack_path(table: Arrays, layers: Any, seconds: float) -> Path:
+def unpack_path(table: Arrays, layers: Any, header: dict[str, Any]) -> tuple[Path, Point]:
+    """Return the path of a search, of which only the table is kept, and its chosen point."""
     lengths = {column.shape for column in table.values()}
     is_complete = TABLE <= set(table) <= TABLE | OPTIONAL and len(lengths) == 1 and len(next(iter(lengths))) == 1
     if not is_complete or not len(table["loss"]):
@@ -303,7 +305,11 @@ def _unpack_path(table: Arrays, layers: Any, seconds: float) -> Path:
             raise ValueError(f"the column {name!r} of its table has another type or is not finite.")
     if layers is None or layers.ndim != 2 or len(layers) != len(table["loss"]) or layers.dtype.kind != "f":
         raise ValueError("its sizes by layer are not those of its table.")
-    return Path(table, (), layers, seconds)
+    path = Path(table, (), layers, header["seconds"])
+    points = [point for point in path.points if all(point.knobs[name] == value for name, value in header["chosen"].items())]
+    if not points:
+        raise ValueError("its chosen setting is not in its table.")
+    return path, points[0]
 
 
 def _is_estimator(model: Any) -> bool:

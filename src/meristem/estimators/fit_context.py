@@ -30,15 +30,8 @@ from meristem.train.objectives import Objective
 from meristem.train.saving import SECONDS as SECONDS  # between checkpoints
 from meristem.train.train_state import EpochInfo
 
-NOT_SETTINGS = [
-    "callbacks",
-    "verbose",
-    "checkpoint_dir",
-    "resume",
-    "random_state",
-    "device",
-    "executor",
-]  # do not change the result
+# They do not change the result.
+NOT_SETTINGS = ["callbacks", "verbose", "checkpoint_dir", "resume", "random_state", "device", "executor"]
 
 
 def on_device(name: str | None) -> AbstractContextManager[Any]:

@@ -116,7 +116,7 @@ class FitProcedure:
             knobs = knobs._replace(patience=np.round(share * np.asarray(knobs.patience)))
             train, held_out = fold_weights([self.fold], len(self.prepared.data.x))
             knobs = knobs._replace(weight=train[0], dev_weight=held_out[0])
-        begun = of_state(state, self.recipe, knobs, max_capacity=self.estimator._max_capacity)
+        begun = of_state(state, self.recipe, knobs, max_capacity=self.estimator._most_leaves(state.network))
         try:
             return fit(begun, self.prepared, max_epochs=self.epochs, watch=self.watch.part(part))
         except DivergedError as error:

@@ -4,6 +4,7 @@ Predictions are those of the compact network, which takes pixels as they are.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -114,6 +115,19 @@ class ImageClassifierBase(ClassifierMixin, BaseEstimator):
 
         network, metadata = self.compact(), {"estimator": type(self).__name__}
         return to_onnx(path, network, ending=ending_of(self._targets_), metadata=metadata)
+
+    def to_c(self, path: PATHS, **options: Any) -> Path:
+        """Write the compact network as a C99 file without dependencies, and its header: pixels as they are → probabilities.
+
+        Options are those of `meristem.export.to_c`: numbers, class_names, pixels="uint8", bits (with the training images X)
+        and budget.
+        """
+        from meristem.export import to_c
+
+        network = self.compact()
+        if options.get("X") is not None:
+            options["X"] = check_images(self, options["X"], reset=False)
+        return to_c(path, network, ending=ending_of(self._targets_), **options)
 
     def to_torch(self) -> Any:
         """Return the compact network as a plain `torch.nn.Module`: pixels as they are → probabilities."""

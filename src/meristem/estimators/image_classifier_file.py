@@ -3,6 +3,8 @@
 header   {"estimator": "TunnelImageClassifier", "parameters": {…}, "learned": {…}, "image_shape": [8, 8],
 "feature_names": null, "network": {…}, "state": {…}, "targets": {…}}
 arrays   network.…, state.…, targets.…, history.NAME
+
+Of TunnelImageClassifierCV the chosen setting, the table of the search and its networks, as in estimator_file.py.
 """
 
 from typing import Any
@@ -12,8 +14,17 @@ import numpy as np
 from meristem.check import many
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
-from meristem.estimators.estimator_file import HEAD, not_kept, pack_unfitted, unfitted
+from meristem.estimators.estimator_file import (
+    HEAD,
+    SEARCH,
+    not_kept,
+    pack_search as pack_any_search,
+    pack_unfitted,
+    unfitted,
+    unpack_path,
+)
 from meristem.estimators.image_classifier import HISTORY, TunnelImageClassifier, raw_pixels
+from meristem.estimators.image_cv import TunnelImageClassifierCV
 from meristem.files import FileKind, register
 from meristem.files.named_arrays import Arrays, by_path, is_between, on_device, separated
 from meristem.files.network_file import structure_of, unpack_network
@@ -85,8 +96,36 @@ def check(header: Any, arrays: Arrays) -> TunnelImageClassifier:
     return estimator
 
 
+def pack_search(model: TunnelImageClassifierCV) -> tuple[dict[str, Any], Arrays]:
+    """Return the JSON header and the arrays of a fitted search."""
+    return pack_any_search(model, pack)
+
+
+def unpack_search(header: Any, arrays: Arrays) -> TunnelImageClassifierCV:
+    """Return the estimator, with the same predictions to the bit; raise a one-line ValueError where its parts do not fit."""
+    check_json(header, SEARCH)
+    if not header["members"]:
+        raise ValueError("its bag is empty.")
+    model = unfitted(header, TunnelImageClassifierCV)
+    heads = {f"member_{number}": head for number, head in enumerate(header["members"])}
+    parts = separated(arrays, ["table", "layer_sizes", *heads])
+    path, chosen = unpack_path(parts["table"], arrays.get("layer_sizes"), header)
+    members = [unpack(head, parts[name]) for name, head in heads.items()]
+    shared = [(head["targets"], head["feature_names"]) for head in heads.values()]
+    pixels = [member._compact_.layers[0] for member in members]
+    if any(own != shared[0] for own in shared) or any(own != pixels[0] for own in pixels):
+        raise ValueError("the networks of its bag differ in images or classes.")
+    model._store(path, chosen, members)
+    return model
+
+
 def _is_fitted(model: Any) -> bool:
     return isinstance(model, TunnelImageClassifier) and hasattr(model, "network_")
 
 
+def _is_search(model: Any) -> bool:
+    return isinstance(model, TunnelImageClassifierCV) and hasattr(model, "estimators_")
+
+
 register(FileKind("image classifier", _is_fitted, pack, unpack, check, not_kept=not_kept))
+register(FileKind("image search", _is_search, pack_search, unpack_search, unpack_search, not_kept=not_kept))

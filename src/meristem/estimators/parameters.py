@@ -210,7 +210,7 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "callbacks": (CALLBACKS,),
     "verbose": (VERBOSITY,),
     "executor": (EXECUTOR,),
-    "cv": (FOLDS,),
+    "cv": (FOLDS, SHARE),
     "shape": (SHAPE, NONE),
     "body": (choice(lambda: IMAGE_BODIES),),
     "channels": (size(), list_of(size(), "tuple", ", such as (16, 32)"), AUTO),

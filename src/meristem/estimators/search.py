@@ -16,13 +16,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import get_scorer
 
-from meristem.check import short
 from meristem.estimators.conformal import MOST_ROWS, ClassScores, HeldOut, scores_kind
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_procedure import STEPS_SHARE
-from meristem.estimators.input_checks import naming_argument
+from meristem.estimators.member_score import score_by
 from meristem.estimators.network_estimator import NetworkEstimator
 from meristem.estimators.training_settings import Room, foresight, is_crowded, shared_objective
 from meristem.inputs.preprocessor import n_numbers
@@ -33,11 +31,8 @@ from meristem.paths.halving import Stays, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
 from meristem.paths.penalty_path import MemberResult, knobs_of, result_of
 from meristem.paths.result import Path, standard_error
-from meristem.report.scoring import CLASS
-from meristem.report.task_metrics import Outcome, Predicted, metric_of
 from meristem.report.thresholds import choose_threshold
 from meristem.show.time_left import AGAIN, ROOM, trainings
-from meristem.targets import Classes
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import Objective
@@ -163,18 +158,9 @@ class Search:
         """Return the score of a member on its held-out rows."""
         if not run.best_epoch:
             return -np.inf
-        model: Any = self.fitted(run, float(run.temperature))
-        held_out, targets = self.folds[fold][1], self.table.targets
-        metric = metric_of(self.scoring)
-        try:
-            if metric is not None and metric.task == CLASS and isinstance(targets, Classes):
-                x, y = self.table.x[held_out], self.table.y[held_out]
-                predicted = Predicted(targets.encode(model.predict(x)), model.predict_proba(x))
-                return metric.utility(Outcome(CLASS, y, predicted, len(targets.classes), targets.positive))
-            scorer = get_scorer(self.scoring if metric is None else metric.scoring)  # returns a function as it is
-            return float(scorer(model, self.table.x[held_out], self.table.raw_y[held_out]))
-        except (ValueError, TypeError, AttributeError) as error:
-            raise naming_argument(error, f"scoring={short(self.scoring)}") from error
+        held_out, table = self.folds[fold][1], self.table
+        model = self.fitted(run, float(run.temperature))
+        return score_by(self.scoring, model, table.x[held_out], table.y[held_out], table.raw_y[held_out])
 
     def fitted(self, run: Run, temperature: float) -> NetworkEstimator:
         """Return a copy of the estimator with the best network of a run."""
@@ -234,7 +220,7 @@ class Search:
         The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
         Where that is clearly better, the next lower and the next higher penalty are tried there, too. Returns the last search.
         """
-        sizes, begun = self.estimator._search_rooms, time.perf_counter()
+        sizes, begun = self.estimator._rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
         self.watcher.may_enlarge(*foresight(sizes, 0))
         path, runs = search.one_by_one(**lists)

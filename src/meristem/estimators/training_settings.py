@@ -66,30 +66,31 @@ class TrainingSettings(Estimator):
 
     @property
     def _rooms(self) -> list[Room]:
-        """The rooms of a training, the smallest first: one, but for tunnels that settle; ValueError without memory for all."""
+        """The rooms of a training, the smallest first: one, but for what settles; ValueError without memory for all.
+
+        A tree begins with a single leaf, which is what most end with, unless its width is fixed: it would always be crowded.
+        """
         is_learned, is_tree = isinstance(self.width, str), self._body == "budding"
         depth = self._max_capacity if is_tree else int(getattr(self, "depth", 1))
         most = Room(int(self.max_width if is_learned else self.width), depth)
-        if self._body != "tunnel" or not self.settle:
+        if not self.settle or not (is_learned if is_tree else self._body == "tunnel"):
             return [most]
-        sizes = rooms(most, FIRST if is_learned else FIRST._replace(width=most.width))
+        first = most._replace(depth=1) if is_tree else FIRST if is_learned else FIRST._replace(width=most.width)
+        sizes = list(dict.fromkeys([first, most])) if is_tree else rooms(most, first)
         if len(sizes) > 1:  # the first one is checked when it is made
-            check_memory((most.depth, most.width, most.width))
+            check_memory((2 * min(FIRST_LEAVES, depth) if is_tree else depth, most.width, most.width))
         return sizes
 
-    @property
-    def _search_rooms(self) -> list[Room]:
-        """The rooms of a search: that for a tree which settles begins with a single leaf."""
-        sizes, most = self._rooms, self._rooms[-1]
-        if self._body != "budding" or not self.settle or most.depth == 1:
-            return sizes
-        check_memory((2 * min(FIRST_LEAVES, most.depth), most.width, most.width))
-        return [most._replace(depth=1), most]
+    def _most_leaves(self, network: Network) -> int:
+        """Return how many leaves a tree may have in the room that it is trained in; 1 for stacks."""
+        return next((room.depth for room in self._rooms if room.depth >= network.capacity > 0), self._max_capacity)
 
     def _network_options(self, room: Room) -> dict[str, Any]:
         """Return the options of `Network.create`."""
         width = {"width": "auto", "max_width": room.width} if isinstance(self.width, str) else {"width": room.width}
-        depth = {"depth": room.depth} if hasattr(self, "depth") else {"capacity": min(FIRST_LEAVES, room.depth)}
+        depth: dict[str, Any] = {"depth": room.depth}
+        if self._body == "budding":  # a single leaf that never opens needs no bud to show whether it should
+            depth = {"capacity": min(FIRST_LEAVES, room.depth), "probe": "bud" if room.depth == self._max_capacity else "zero"}
         return {**width, **depth, "activation": self.activation, "feature_gates": bool(self.feature_gates)}
 
     def _recipe(self, targets: Targets, rows: int, *, has_dev: bool, work: int, is_patient: bool = False) -> Recipe:

@@ -59,13 +59,8 @@ def plan(options: MnistOptions) -> Plan:
     return Plan(tasks, title, is_papers_data=False, pictures=pictures, summary_fields=fields)
 
 
-def load(name: str, folder: Path | None) -> Task:
-    """Return one of the two tasks, with its data."""
-    return task_of(read_images(folder), name)
-
-
 def task_of(images: Images, name: str) -> Task:
-    """Return the task of all classes, an output for each, or of 0 versus 1, with one output."""
+    """Return the task "ten", all classes with an output for each, or "two", 0 versus 1 with one output."""
     parts = split_images(images, name)
     n_out, objective = (1, "binary") if name == "two" else (images.n_classes, "multiclass")
     recipe = Recipe(objective=objective, batch_size=BATCH, watch="error", select="error")

@@ -144,9 +144,7 @@ class Options:
         if self.penalties is not None and len(self.penalty) > 1:
             raise ValueError(f"--penalties={self.penalties} makes a path of one price; give a single --penalty with it.")
         if self.penalties is not None and self.budget is not None:
-            raise ValueError(
-                f"--penalties={self.penalties} is a path of prices, --budget={self.budget} finds its own; give one."
-            )
+            raise ValueError(f"--penalties={self.penalties} tries prices, --budget={self.budget} finds its own; give one.")
 
     @classmethod
     def _metadata(cls) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.cpu import fuse_small_loops
 from meristem.data.spirals import RADIUS, TASKS, two_spirals
 from meristem.experiments.options import Options, choice_option, option
 from meristem.experiments.study import PARAMETERS, Arrays, Column, PaperValues, Plan, Study, Task, median_and_range
@@ -21,6 +20,7 @@ from meristem.nn import Network
 from meristem.pictures.studies.study_figures import CATALOG
 from meristem.train.hyperparameters import Recipe
 from meristem.train.training_data import Data
+from meristem.xla_flags import fuse_small_loops
 
 WIDTH, DEPTH = 10, 10
 PENALTY = 0.001

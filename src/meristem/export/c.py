@@ -10,8 +10,10 @@
 
 NAME is that of the file. Scaling, gaps and thresholds are inside; tables are `const`, and lie in flash on AVR. Labels are those
 of `predict`, numbers agree with it to 1e-5 of their scale. A column that float cannot hold precisely is refused by name,
-and `numbers="double"` takes it. With `bits` weights and values are integers, and the error in held-out rows is in the file;
-with `numbers="int"`, too, x and y are int32_t, and nothing is computed in float. The same network gives the same bytes.
+and `numbers="double"` takes it. Of images x holds the pixels as `predict` takes them, row by row, the channels of a pixel side
+by side; one that is NaN or infinite is read as the mean of its channel. With `bits` weights and values are integers, and the
+error in held-out rows is in the file; with `numbers="int"`, too, x and y are int32_t, and nothing is computed in float. The
+same network gives the same bytes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,12 +46,15 @@ from meristem.export.endings import (
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import LIMIT
+from meristem.layers.image_layers import Pixels
 from meristem.layers.ops.c import INPUTS, Column, CProgram, Value, number
 from meristem.layers.ops.c_integer import IntegerProgram
+from meristem.layers.ops.c_integer_images import ImageIntegerProgram
 from meristem.nn import Network
 from meristem.targets import Classes
 
-MOST_ROWS, HELD_OUT = 4000, 5  # of the rows that set ranges; every fifth is held out of them
+MOST_ROWS, LEAST_ROWS, MOST_PIXELS = 4000, 100, 2**19  # of images as many as have so many pixels
+HELD_OUT = 5  # every so many of the rows that set ranges are held out of them
 RANGE = 36  # of decimal exponents in float
 LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
 ADVICE = 'give numbers="double", or subtract a constant from the column first.'
@@ -73,6 +78,7 @@ def to_c(
     class_names   whether the names of the classes are constants of the file, too
     bits          8 or 16: weights and values are integers of so many bits
     X             with bits: training rows [rows, columns], which show the range of each value
+    pixels        "uint8": x holds bytes, of networks on images
     budget        bytes of flash, or such as "2 KB": ValueError if the file may take more, linked for a Cortex-M4F with -Os
 
     >>> import jax, tempfile
@@ -112,7 +118,12 @@ def c_text(
     if options.class_names and not isinstance(ending, OneOf):
         raise ValueError("class_names=True is for a classifier; this model has no classes.")
     small, n_in, n_out, ending = check_network(network, ending)
-    columns = Columns.of(scaling, n_in * prod(small.positions), feature_names)
+    if isinstance(small.layers[0], Pixels) and scaling is None:
+        columns = Columns.of_image(small.layers[0].input_shape, is_bytes=options.pixels is not None)
+    elif options.pixels is not None:
+        raise ValueError(f"pixels={options.pixels!r} is for networks on images; leave it out.")
+    else:
+        columns = Columns.of(scaling, n_in * prod(small.positions), feature_names)
     if options.numbers == "float":
         _check_float(small, scaling, ending, n_out, columns)
     if options.bits is None:
@@ -122,7 +133,7 @@ def c_text(
     else:
         program, x, last, notes = in_integers(small, scaling, n_in, ending, options, columns)
     storage = placed(program.steps, last, x)
-    body = list(_lines(program, storage, is_double=options.numbers == "double"))
+    body = list(_lines(program, storage, is_double=options.numbers == "double", is_bytes=options.pixels is not None))
     if (z := str(storage.places[last])) != "y":
         body.append(f"copy({last.size}, {z}, y);")
     body += ending_lines(program, ending, last.size, options)
@@ -143,13 +154,13 @@ def recorded(
         x: Any = None
         h: Any = None
         if scaling is None:
-            x = h = inputs = Value(n_in, tuple(network.positions))
+            program.argument = x = h = inputs = Value(n_in, tuple(network.positions))
         elif isinstance(scaling, Inputs):
             h = inputs = scaling.trace(program, [(Column(place),) for place in range(len(scaling.column_names))])
         else:
             h = inputs = FeatureScaling.of(scaling, n_in).trace(program, tuple(map(Column, range(n_in))))
         if scaling is None and isinstance(program, IntegerProgram):
-            x, h = None, tuple(map(Column, range(n_in)))
+            x, h = None, x if network.positions else tuple(map(Column, range(n_in)))
         for k, layer in enumerate(as_numpy(network).layers):
             program.note = f"layer {k + 1}: {type(layer).__name__}"
             h = layer(program, h)
@@ -166,13 +177,19 @@ def in_integers(
     small: CompactNetwork, scaling: Scaling | None, n_in: int, ending: Ending, options: COptions, columns: Columns
 ) -> tuple[IntegerProgram, None, Value, list[str]]:
     """Return the program in integers, its last value, and what integers cost in rows that did not set the ranges."""
-    rows = np.asarray(options.X, np.float64)
+    rows = np.asarray(options.X)
+    if small.positions:
+        rows = rows.reshape(len(rows), -1)
     if rows.ndim != 2 or rows.shape[1] != len(columns.names) or not len(rows):
         raise ValueError(f"X has shape {rows.shape}; it must be rows of {many(len(columns.names), 'column')}, as x has.")
-    rows = rows[np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]]
+    most = max(LEAST_ROWS, MOST_PIXELS // rows.shape[1]) if small.positions else MOST_ROWS
+    rows = rows[np.random.default_rng(0).permutation(len(rows))[: min(most, MOST_ROWS)]].astype(np.float64)
+    is_bytes = options.pixels is not None
+    if is_bytes and not ((rows >= 0) & (rows <= 255) & (np.mod(rows, 1) == 0)).all():
+        raise ValueError(f"X holds numbers that are no bytes, but pixels={options.pixels!r}; leave it out, or scale them.")
     calibrated = max(1, len(rows) - len(rows) // HELD_OUT)
     is_float, bits = options.numbers == "float", options.bits or 8
-    begin = partial(IntegerProgram, bits, rows, calibrated, is_float=is_float)
+    begin = partial(ImageIntegerProgram, bits, rows, calibrated, is_float=is_float, is_bytes=is_bytes)
     program, _, form = recorded(small, scaling, n_in, begin)
     form = program.form(form)
     last = program.outputs(form)
@@ -187,8 +204,11 @@ def in_integers(
         line += f"outputs differ from the network in float by {error / max(size, 1e-300):.2%} of their standard deviation"
     notes = [line]
     if not is_float:
-        notes += [f"x[{c.place}] is {columns.names[c.place]} times {2.0**s.fraction:g}" for c, s in program.scalings.items()]
-        notes += ["missing: INT32_MIN", f"y is in units of {program.unit:.8g}{_meaning(ending)}"]
+        name = "the pixels of channel {}" if columns.summary else "x[{}] is {}"
+        notes += [
+            f"{name.format(c.place, columns.names[c.place])} times {2.0**s.fraction:.17g}" for c, s in program.scalings.items()
+        ]
+        notes += ["missing: INT32_MIN"] * bool(program.scalings) + [f"y is in units of {program.unit:.8g}{_meaning(ending)}"]
     return program, None, last, notes
 
 
@@ -225,17 +245,16 @@ def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int
     raise ValueError(f"float cannot hold the numbers of {names} precisely; {ADVICE}")
 
 
-def _lines(program: CProgram, storage: Storage, *, is_double: bool) -> Iterator[str]:
+def _lines(program: CProgram, storage: Storage, *, is_double: bool, is_bytes: bool) -> Iterator[str]:
     """Yield the lines of the function that compute the last value."""
-    note = ""
+    note, inputs = "", {value: columns for columns, value in program.computed.items()}
     for step in storage.steps:
         y = str(storage.places[step.out])
         if step.note != note and step.note:
             note = step.note
             yield f"/* {note} */"
         if step.call == INPUTS:
-            assert program.computed is not None
-            yield from input_lines(program, program.computed[0], y, is_double=is_double)
+            yield from input_lines(program, inputs[step.out], y, is_double=is_double, is_bytes=is_bytes)
         else:
             yield step.call.format(*(storage.places[value] for value in step.reads), y=y)
 

@@ -24,7 +24,7 @@ from meristem.inputs.schema import CATEGORY, DATE
 from meristem.layers.ops.c import CProgram, CTable, Step, number
 
 LINE = 116
-NUMBERS = ["float", "double", "int"]
+NUMBERS, PIXELS = ["float", "double", "int"], ["uint8"]
 LISTED = 200  # columns, classes
 EXPONENTS = {"float": ("-87.0f", "88.0f"), "double": ("-708.0", "708.0")}  # the range of e^z
 BYTES = {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "float": 4, "double": 8}
@@ -55,6 +55,7 @@ class COptions:
     bits: int | None = None
     X: Any = None
     budget: int | str | None = None
+    pixels: str | None = None
 
     def __post_init__(self) -> None:
         if self.numbers not in NUMBERS:
@@ -65,6 +66,8 @@ class COptions:
             raise ValueError('numbers="int" is for networks in integers; give bits=8 or bits=16, too.')
         if self.bits is not None and self.numbers == "double":
             raise ValueError('numbers="double" is for networks in floating point; give "float" or "int", or leave out bits.')
+        if self.pixels not in (None, *PIXELS):
+            raise unknown("pixels", self.pixels, PIXELS)
         if self.budget is not None:
             bytes_of(self.budget)
         if self.bits is not None and self.X is None:
@@ -78,6 +81,16 @@ class Columns:
     names: list[str]
     notes: list[str]
     places: list[int]  # [features]
+    summary: str = ""  # of all, in place of one by one
+
+    @classmethod
+    def of_image(cls, shape: Sequence[int], *, is_bytes: bool) -> Self:
+        """Return the pixels of an image [height, width] or [height, width, channels]."""
+        height, width, channels = (*shape, 1)[:3]
+        order = f", {channels} channels of a pixel side by side" * (channels > 1)
+        missing = "" if is_bytes else "; NaN and infinities are missing: the mean of their channel"
+        n = height * width * channels
+        return cls(["pixels"] * n, [""] * n, list(range(n)), f"the pixels of {height} rows of {width}{order}{missing}")
 
     @classmethod
     def of(cls, scaling: Scaling | None, n: int, names: Sequence[str] | None) -> Self:
@@ -135,12 +148,16 @@ class CFile:
 
     @property
     def kind(self) -> str:
-        """The type of x and y."""
+        """The type of y."""
         return "int32_t" if self.numbers == "int" else self.numbers
 
     @property
+    def x_kind(self) -> str:
+        return "uint8_t" if self.options.pixels else self.kind
+
+    @property
     def prototype(self) -> str:
-        return f"int {self.name}_predict(const {self.kind} *x, {self.kind} *y)"
+        return f"int {self.name}_predict(const {self.x_kind} *x, {self.kind} *y)"
 
     def text(
         self, program: CProgram, memory: int, body: list[str], n_parameters: int, notes: Sequence[str] = ()
@@ -157,7 +174,8 @@ class CFile:
         names = called_by(text, bits=self.bits, is_integer=self.kind == "int32_t")
         functions = [text_of(function, bits=self.bits, is_integer=self.kind == "int32_t") for function in names]
         inside = "\n".join(functions) + text
-        flash += 4 * len(program.tables) + code_bound(names, len(body), self.numbers)
+        lines = len(body) + text.count("conv(")  # a call with many arguments is as long as two
+        flash += 4 * len(program.tables) + code_bound(names, lines, self.numbers)
         if self.options.budget is not None and flash > (most_bytes := bytes_of(self.options.budget)):
             advice = "a smaller network (budget= or a higher penalty of the estimator)" if self.bits == 8 else "bits=8"
             problem = f"the file takes up to {flash:,} bytes of flash, {tables:,} of them tables; try {advice}"
@@ -183,7 +201,7 @@ class CFile:
         code = re.sub(rf"\b({'|'.join(types)})\b", lambda match: types[match[0]], code)
         if self.kind == "double":
             code = re.sub(r"(\d\.\d+(?:e-?\d+)?)f\b", r"\1", code)
-        stack = stack_bound(memory * BYTES[value], self.numbers, self.bits)
+        stack = stack_bound(memory * BYTES[value], self.numbers, self.bits, has_convolutions="conv(" in inside)
         products = sum(step.products for step in program.steps if isinstance(step, Step))
         costs = [
             f"{many(n_parameters, 'parameter')}, {many(products, 'multiply-add')}",
@@ -252,6 +270,9 @@ class CFile:
         ):
             described = [f"{name}: {note}" if note else name for name, note in entries]
             lines += [""]
+            if letter == "x" and self.columns.summary:
+                lines += _entry(f"x[0 … {len(described) - 1}]", self.columns.summary)
+                continue
             for k, text in enumerate(described[:LISTED]):
                 lines += _entry(f"{letter}[{k}]", text)
             lines += [f"    and {len(described) - LISTED:,} more"] * (len(described) > LISTED)
@@ -266,7 +287,7 @@ class CFile:
             f"/* {self.stem}.h: see {self.stem}.c */\n#ifndef {upper}_H\n#define {upper}_H\n\n"
             f"#define {upper}_INPUTS {len(self.columns.names)}  /* numbers in x */\n"
             f"#define {upper}_OUTPUTS {self.n_y}  /* numbers in y */\n\n"
-            + "#include <stdint.h>\n\n" * (self.kind == "int32_t")
+            + "#include <stdint.h>\n\n" * ("int32_t" in self.kind or "uint8_t" in self.x_kind)
             + '#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
             + f"{self.prototype};\n{names}\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n"
         )

@@ -1,8 +1,8 @@
 """The C functions that an exported network calls, each with the names of those that it calls itself.
 
 REAL is float or double; AT(p) reads a constant, in flash on AVR. Sums start at the bias, which is the first row of a table with
-a row for each input: so that a compiler can use vectors across the outputs. No function keeps anything between calls, allocates
-anything, or has undefined behavior for any number, NaN and infinities among them.
+a row for each input. No function keeps anything between calls, allocates anything, or has undefined behavior for any number,
+NaN and infinities among them.
 """
 
 import re
@@ -82,6 +82,15 @@ static void load(int n, int p, const WEIGHT *b, REAL *y)  /* y[i][…] = b[i] at
             *y++ = AT(b + i);
 }
 """,
+    "clear": """
+static void clear(int n, REAL *y)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        y[i] = 0;
+}
+""",
     "copy": """
 static void copy(int n, const REAL *x, REAL *y)
 {
@@ -116,12 +125,13 @@ static void dense(int n_in, int n_out, const WEIGHT *w, const REAL *restrict x, 
 {
     int i, o;
 
-    for (o = 0; o < n_out; o++)
-        y[o] = AT(w + o);
-    for (i = 0; i < n_in; i++) {
-        w += n_out;
-        for (o = 0; o < n_out; o++)
-            y[o] += AT(w + o) * x[i];
+    for (o = 0; o < n_out; o++) {
+        const WEIGHT *v = w + o;
+        REAL sum = AT(v);
+
+        for (i = 0; i < n_in; i++)
+            sum += AT(v += n_out) * x[i];
+        y[o] = sum;
     }
 }
 """,
@@ -131,18 +141,43 @@ static void add_conv(int n_in, int n_out, int height, int width, int rows, int c
 {
     int i, o, r, c, a, b;
 
-    for (o = 0; o < n_out; o++)
-        for (i = 0; i < n_in; i++, w += rows * columns)
-            for (a = 0; a < rows; a++)
-                for (b = 0; b < columns; b++)
-                    for (r = 0; r < height; r++)
-                        for (c = 0; c < width; c++) {
-                            const int row = r + a - above, column = c + b - left;
+    for (o = 0; o < n_out; o++, y += height * width)
+        for (i = 0; i < n_in; i++)
+            for (a = -above; a < rows - above; a++)
+                for (b = -left; b < columns - left; b++) {
+                    const REAL weight = AT(w++);
 
-                            if (row >= 0 && row < height && column >= 0 && column < width)
-                                y[(o * height + r) * width + c] +=
-                                    AT(w + a * columns + b) * x[(i * height + row) * width + column];
-                        }
+                    for (r = a < 0 ? -a : 0; r < height && r + a < height; r++)
+                        for (c = b < 0 ? -b : 0; c < width && c + b < width; c++)
+                            y[r * width + c] += weight * x[(i * height + r + a) * width + c + b];
+                }
+}
+""",
+    "add_depthwise": """
+static void add_depthwise(int n, int height, int width, int rows, int columns, int above, int left,
+                          const WEIGHT *w, const REAL *restrict x, REAL *restrict y)  /* a kernel for each unit */
+{
+    const int p = height * width;
+    int i;
+
+    for (i = 0; i < n; i++, w += rows * columns)
+        add_conv(1, 1, height, width, rows, columns, above, left, w, x + i * p, y + i * p);
+}
+""",
+    "pool": """
+static void pool(int n, int height, int width, int rows, int columns, const REAL *x, REAL *y)  /* means; y may be x */
+{
+    int i, r, c, k;
+
+    for (i = 0; i < n; i++, x += height * width)
+        for (r = 0; r + rows <= height; r += rows)
+            for (c = 0; c + columns <= width; c += columns) {
+                REAL sum = 0;
+
+                for (k = 0; k < rows * columns; k++)
+                    sum += x[(r + k / columns) * width + c + k % columns];
+                *y++ = sum / (rows * columns);
+            }
 }
 """,
     "average": """

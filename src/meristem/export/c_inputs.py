@@ -3,23 +3,30 @@
 number      limited((x − mean) · factor), its fill where it is missing
 gap         either of two constants: missing or not
 category    either of two constants for each input, by the code of its text; any number but a known code is unseen
+image       numbers of each channel at all positions
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from math import prod
 
 import numpy as np
 
 from meristem.inputs.schema import MISSING, UNSEEN
-from meristem.layers.ops.c import Column, CProgram, number
-from meristem.layers.ops.c_integer import IntegerProgram
+from meristem.layers.ops.c import Column, CProgram, Image, number
+from meristem.layers.ops.c_integer import BYTE_STEPS, IntegerProgram
 
 REST = 1e-6  # standard deviations: where rounding the mean to float moves an input by more, the rest of it is subtracted, too
 
 
-def input_lines(program: CProgram, columns: Sequence[Column], h: str, *, is_double: bool) -> Iterator[str]:
-    """Yield the lines that write these inputs to h, and add their tables to the program."""
+def input_lines(
+    program: CProgram, columns: Sequence[Column] | Image, h: str, *, is_double: bool, is_bytes: bool
+) -> Iterator[str]:
+    """Yield the lines that write these inputs to h, and add their tables to the program; `is_bytes`: x is uint8_t."""
     constants = Integers(program) if isinstance(program, IntegerProgram) else Floats(program, is_double)
+    if isinstance(columns, Image):
+        yield from _image(constants, columns, h, is_bytes=is_bytes)
+        return
     for _, group in groupby(enumerate(columns), key=lambda entry: _kind(entry[1])):
         entries = list(group)
         start, run = entries[0][0], [column for _, column in entries]
@@ -36,6 +43,23 @@ def input_lines(program: CProgram, columns: Sequence[Column], h: str, *, is_doub
             yield ""
             yield f"    {_at(h, start)} = is_number(v) ? {value} : {fill};"
             yield "}"
+
+
+def _image(constants: "Floats | Integers", image: Image, h: str, *, is_bytes: bool) -> Iterator[str]:
+    n, p = len(image.columns), prod(image.positions)
+    x = f"x[k * {n} + i]" if image.is_channels_last else f"x[i * {p} + k]"
+    yield f"for (i = 0; i < {n}; i++)"
+    if is_bytes and isinstance(constants, Integers):
+        step = f" * {n_steps}" if (n_steps := BYTE_STEPS[constants.program.bits]) > 1 else ""
+        yield f"    for (k = 0; k < {p}; k++)"
+        yield f"        {_at(h, 0, f'i * {p} + k')} = (VALUE)(({x} - 128){step});"
+        return
+    value, fill = constants.numbers([*image.columns])
+    yield f"    for (k = 0; k < {p}; k++) {{"
+    yield f"        const REAL v = {x};"
+    yield ""
+    yield f"        {_at(h, 0, f'i * {p} + k')} = {value if is_bytes else f'is_number(v) ? {value} : {fill}'};"
+    yield "    }"
 
 
 class Floats:

@@ -82,7 +82,8 @@ def placed(steps: Sequence[Step | View], last: Value, x: Value | None = None) ->
 
     def add(step: Step, number: int) -> None:
         over = None if step.over is None else step.reads[step.over]
-        if over is not None and is_free(over, number):
+        others = [value for k, value in enumerate(step.reads) if k != step.over]
+        if over is not None and is_free(over, number) and not any(storage.overlap(over, value) for value in others):
             put(step.out, storage.places[over])
         else:
             new(step.out, number)

@@ -48,7 +48,8 @@ class Checkpoints(Saver):
 
     def keeping(self, label: str = "run") -> AbstractContextManager[None]:
         """Save the trainings inside under this label, and resume them."""
-        return checkpoint_store(FolderStore(self, label))
+        newest = functools.partial(self.newest, label)
+        return checkpoint_store(KeyedStore(newest, lambda key, make: self.offer((label, key), make), self.spend))
 
     def drop(self, label: str | None = None) -> None:
         """Delete the checkpoints of this label, or all."""
@@ -93,21 +94,18 @@ class Checkpoints(Saver):
 class KeyedStore:
     """A checkpoint store (train/saving.py) that finds a training by the digest of its start, its data and its goal.
 
-    This class stores nothing.
+    `newest(key)` returns the newest checkpoint of a training, or None; `offer(key, make)` takes a newer run of it, which is
+    made when it is saved; `spend(seconds)` counts time as spent on saving. By default nothing is stored.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        newest: Callable[[str], Run | None] = lambda key: None,
+        offer: Callable[[str, Callable[[], Run]], None] = lambda key, make: None,
+        spend: Callable[[float], None] = lambda seconds: None,
+    ):
+        self.newest, self.offer, self.spend = newest, offer, spend
         self._digests: dict[int, tuple[Any, bytes]] = {}  # of data, by id; the data are held, so that no other gets their id
-
-    def newest(self, key: str) -> Run | None:
-        """Return the newest checkpoint of a training; None if there is none."""
-        return None
-
-    def offer(self, key: str, make: Callable[[], Run]) -> None:
-        """Take a newer run of a training, which is made when it is saved."""
-
-    def spend(self, seconds: float) -> None:
-        """Count seconds as spent on saving."""
 
     def __call__(self, run: Run, prepared: Prepared, goal: tuple[Any, ...]) -> tuple[Run, Record]:
         """Return the newest checkpoint, or the run itself, and what records its epochs."""
@@ -126,23 +124,6 @@ class KeyedStore:
             self._digests[id(data)] = data, digest_of(parts)
         digests = [text.encode(), digest_of(arrays[name] for name in sorted(arrays)), self._digests[id(data)][1]]
         return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
-
-
-class FolderStore(KeyedStore):
-    """The trainings of one label in the checkpoints of a folder."""
-
-    def __init__(self, checkpoints: Checkpoints, label: str):
-        super().__init__()
-        self.checkpoints, self.label = checkpoints, label
-
-    def newest(self, key: str) -> Run | None:
-        return self.checkpoints.newest(self.label, key)
-
-    def offer(self, key: str, make: Callable[[], Run]) -> None:
-        self.checkpoints.offer((self.label, key), make)
-
-    def spend(self, seconds: float) -> None:
-        self.checkpoints.spend(seconds)
 
 
 def digest_of(data: Iterable[Any]) -> bytes:

@@ -176,6 +176,5 @@ def result_of(members: Sequence[Member], results: Sequence[MemberResult], second
     rows = [member._asdict() | result.row for member, result in zip(members, results, strict=True)]
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     table |= {name: np.asarray(column, float) for name, column in more.items() if column is not None}
-    return Path(
-        table, tuple(result.network for result in results), np.stack([result.layer_sizes for result in results]), seconds
-    )
+    networks, sizes = tuple(result.network for result in results), [result.layer_sizes for result in results]
+    return Path(table, networks, np.stack(sizes), seconds)

@@ -11,7 +11,7 @@ A model is used by its attributes, never by its type.
 import re
 
 from meristem.report.formatting import count, decimal, duration, interval_text, render_template, score_text
-from meristem.report.report_data import ReportData, Table, from_estimator as from_estimator, from_table as from_table
+from meristem.report.report_data import ReportData, Section, Table, from_estimator as from_estimator, from_table as from_table
 from meristem.report.report_text import caveats, network_kind, summary
 from meristem.report.sections import sections
 from meristem.show.elements import shorten
@@ -20,8 +20,11 @@ LONG = 24  # letters of a word that may be broken
 NUMBER = re.compile(r"[−+]?[\d,.]+( %| × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?( to [−+]?[\d,.]+)?|–|")
 
 
-def render_page(data: ReportData) -> str:
-    """Return the HTML of a report, from `from_estimator` or `from_table`; every text is escaped by the template."""
+def render_page(data: ReportData, own: list[Section] | None = None) -> str:
+    """Return the HTML of a report, from `from_estimator` or `from_table`; every text is escaped by the template.
+
+    `own` sections replace those of tables (image_report.py).
+    """
     return render_template(
         "report.html.jinja",
         title=f"Report: {shorten(data.target, 60) if data.facts else type(data.model).__name__}",
@@ -29,7 +32,7 @@ def render_page(data: ReportData) -> str:
         summary=" ".join(summary(data)),
         tiles=_tiles(data),
         caveats=caveats(data),
-        sections=sections(data),
+        sections=sections(data) if own is None else own,
         column_classes=_column_classes,
         is_long=lambda text: len(text) > 2 * LONG or any(len(word) > LONG for word in text.split()),
     )

@@ -76,6 +76,7 @@ def baselines(
     folds: Sequence[Fold] | None = None,
     n_classes: int = 0,
     last_value: np.ndarray | None = None,
+    without: Sequence[str] = (),
 ) -> Iterator[Baseline]:
     """Yield each baseline as soon as it is fitted; if its time was short, `lacks` says what it could use.
 
@@ -84,6 +85,7 @@ def baselines(
 
     folds          those that strengths are chosen by; None: five of random rows
     n_classes      how many columns probabilities have at least
+    without        names of baselines that are left out
     last_value     the training targets in time order, where rows are split by time; None: no such baseline
     """
     n_classes = max(n_classes, int(y.max(initial=0)) + 1) if task == CLASS else 0
@@ -102,7 +104,7 @@ def baselines(
     linear = "ridge regression" if task == NUMBER else "logistic regression"
     fits = {"linear": (linear, fit_linear), "boosting": (NAMES["boosting"], fit_boosting), "mlp": (NAMES["mlp"], fit_mlp)}
     for name, (title, fit) in fits.items():
-        if name == "boosting" and y.ndim == 2:
+        if name in without or (name == "boosting" and y.ndim == 2):
             continue
         begun = time.monotonic()
         with warnings.catch_warnings(), threadpool_limits(1 if X.size <= MOST_NUMBERS_OF_A_THREAD else None):

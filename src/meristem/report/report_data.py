@@ -111,7 +111,8 @@ class ReportData:
         """The point of the path with the chosen setting; None without a search, or with a budget."""
         if not self.is_searched:
             return None
-        chosen = self.model.penalty_, self.model.l2_, self.model.input_dropout_
+        others = (getattr(self.model, name, 0.0) for name in ("l2_", "input_dropout_"))  # of pictures there are none
+        chosen = self.model.penalty_, *others
         return next((point for point in self.model.path_.points if (point.penalty, point.l2, point.dropout) == chosen), None)
 
     @property

@@ -13,7 +13,12 @@ from meristem.report.report_data import ReportData
 from meristem.report.scoring import CLASS, NUMBER
 from meristem.show.elements import shorten
 
-KINDS = {"Tunnel": "tunnel network", "Budding": "budding perceptron", "Highway": "highway network"}
+KINDS = {
+    "TunnelImage": "convolutional network",
+    "Tunnel": "tunnel network",
+    "Budding": "budding perceptron",
+    "Highway": "highway network",
+}
 VERDICTS = ["clearly better", "not clearly better", "no better", "clearly worse"]
 CONSTANTS = {CLASS: "always predicting the most frequent class", NUMBER: "always predicting the mean"}
 ARTICLES = {"constant": "a", "linear model": "a", "MLP": "an", "last value": "the"}

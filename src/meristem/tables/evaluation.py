@@ -5,6 +5,7 @@ ten of them, of a tenth of the distance), and labels wherever the two likeliest 
 probability from the threshold. onnxruntime is imported here alone.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -65,20 +66,30 @@ def onnx_agreement(data: bytes, model: Any, table: Table, rows: np.ndarray, outp
 
     Raises ValueError where they do not agree. `outputs` are the network's on these rows, if they are known.
     """
+
+    def batches() -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+        for some in (slice(begin, begin + BLOCK) for begin in range(0, len(rows), BLOCK)):
+            expected = model.outputs(features(model.schema, table, rows[some])) if outputs is None else outputs[some]
+            yield feeds(model.schema, table, rows[some]), expected
+
+    return agreement(data, model, batches())
+
+
+def agreement(data: bytes, model: Any, batches: Iterable[tuple[dict[str, Any], np.ndarray]]) -> dict[str, Any] | None:
+    """Do the same for batches of inputs of the graph, each with the network's outputs."""
     try:
         import onnxruntime
     except ImportError:
         return None
     session, version = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]), onnxruntime.__version__
-    furthest = 0.0
-    for some in (slice(begin, begin + BLOCK) for begin in range(0, len(rows), BLOCK)):
-        expected = model.outputs(features(model.schema, table, rows[some])) if outputs is None else outputs[some]
-        distance = _distance(model, session.run(None, feeds(model.schema, table, rows[some])), expected)
-        furthest = max(furthest, distance if np.isfinite(distance) else np.inf)
+    furthest, n_rows = 0.0, 0
+    for own_feeds, expected in batches:
+        distance = _distance(model, session.run(None, own_feeds), expected)
+        furthest, n_rows = max(furthest, distance if np.isfinite(distance) else np.inf), n_rows + len(expected)
     if furthest > TOLERANCE:
         what = f"the ONNX graph differs from the model by {furthest:.2g} in onnxruntime {version}"
         raise ValueError(f"{what}; try another version of it.")
-    return {"onnxruntime": version, "rows": len(rows), "furthest": furthest}
+    return {"onnxruntime": version, "rows": n_rows, "furthest": furthest}
 
 
 def _distance(model: Any, predictions: list[np.ndarray], outputs: np.ndarray) -> float:

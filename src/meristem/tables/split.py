@@ -21,16 +21,7 @@ from meristem.inputs.schema import CATEGORY, DATE, MISSING, MOST_TEXTS, NUMBER, 
 from meristem.tables.encoding import column_values, differences, learn_schema
 from meristem.tables.row_order import order_warning
 from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule, read_test_table
-from meristem.tables.table_columns import (
-    IS_BLANK,
-    IS_DAY,
-    Column,
-    Table,
-    is_canonical,
-    kind_of,
-    misread_as,
-    number_of,
-)
+from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical, kind_of, misread_as, number_of
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]

@@ -85,14 +85,14 @@ def work(address: Address, key: bytes, task: int, classes: dict[str, Any]) -> No
     rows = ArrayShelf()
     runs = unpack_runs(header["runs"], order.arrays, find_rows, classes)
     del order
-    store, reporter = ConnectionStore(client, header, rows, classes), Reporter(client, task, is_over=header["is_over"])
+    (store, saver), reporter = remote_store(client, header, rows, classes), Reporter(client, task, is_over=header["is_over"])
     with checkpoint_store(store), reporter:
         train = train_packed if shares_programs(header["together"]) else train_alone
         options = {name: header[name] for name in ("pause_at", "all_begin")}
         runs = train(runs, prepared, header["max_epochs"], WatcherGroup([reporter]), **options)
         if reporter.over():  # it is continued later
-            store.saver.now()
-    store.saver.close()
+            saver.now()
+    saver.close()
     packed, arrays = pack_runs(runs, rows)
     client.ask("done", {"task": task, "runs": packed}, arrays)
 
@@ -165,26 +165,18 @@ class Reporter(Watcher):
         self._is_over |= answer["is_over"]
 
 
-class ConnectionStore(KeyedStore):
-    """The checkpoints of a task, which the driver has."""
+def remote_store(client: Client, header: dict[str, Any], rows: ArrayShelf, classes: dict[str, Any]) -> tuple[KeyedStore, Saver]:
+    """Return the checkpoint store of a task, whose checkpoints the driver has, and what sends them there."""
 
-    def __init__(self, client: Client, header: dict[str, Any], rows: ArrayShelf, classes: dict[str, Any]):
-        super().__init__()
-        self._client, self._task, self._rows, self._classes = client, header["task"], rows, classes
-        self.saver = Saver(self._send, header["checkpoint_seconds"])
-
-    def spend(self, seconds: float) -> None:
-        self.saver.spend(seconds)
-
-    def newest(self, key: str) -> Run | None:
-        answer = self._client.ask("newest", {"task": self._task, "key": key})
+    def newest(key: str) -> Run | None:
+        answer = client.ask("newest", {"task": header["task"], "key": key})
         if answer.kind != "runs":
             return None
-        return unpack_runs(answer.header["runs"], answer.arrays, self._rows.__getitem__, self._classes)[0]
+        return unpack_runs(answer.header["runs"], answer.arrays, rows.__getitem__, classes)[0]
 
-    def offer(self, key: str, make: Any) -> None:
-        self.saver.offer(key, make)
+    def send(key: str, run: Run) -> None:
+        runs, arrays = pack_runs({0: run}, rows)
+        client.ask("checkpoint", {"task": header["task"], "key": key, "runs": runs}, arrays)
 
-    def _send(self, key: str, run: Run) -> None:
-        runs, arrays = pack_runs({0: run}, self._rows)
-        self._client.ask("checkpoint", {"task": self._task, "key": key, "runs": runs}, arrays)
+    saver = Saver(send, header["checkpoint_seconds"])
+    return KeyedStore(newest, saver.offer, saver.spend), saver

@@ -1,6 +1,7 @@
 """The operations as calls of small C functions, one sample at a time; the text of the functions is in export/c_functions.py.
 
     Column     an input of the network before it is computed: which x it reads, and how; chosen and scaled as a record alone
+    Image      the pixels of an image before they are computed: which x each channel reads, and how
     Value      numbers that a call writes: units × positions of them, one position after the other
     Step       a call: "dense(4, 3, W1, {0}, {y})", {k} being a pointer to the k-th value that it reads, {y} to its result
     View       a value that lies in another one, or is made of several that may lie side by side
@@ -18,7 +19,6 @@ import numpy as np
 
 from meristem.layers.ops.base import InputOps, padding
 
-NO_FORM = "A network with {} has no C form yet; export it with to_onnx."
 INPUTS = "inputs"  # the step that computes them, in lines of its own (export/c_inputs.py)
 
 
@@ -40,6 +40,15 @@ class Column:
         z = (value - self.mean) / self.scale
         cut = min(max(z, -self.limit), self.limit)
         return cut + self.limit * np.tanh((z - cut) / self.limit) if np.isfinite(self.limit) else z
+
+
+@dataclass(frozen=True)
+class Image:
+    """Channels at positions: number k of channel i is x[k · channels + i], or x[i · positions + k]; `columns[i]` says how."""
+
+    columns: tuple[Column, ...]
+    positions: tuple[int, ...]
+    is_channels_last: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +89,7 @@ class CTable:
 
 
 Inputs = tuple[Column, ...]
-V = Value | Inputs
+V = Value | Inputs | Image
 
 
 class CProgram(InputOps[Any]):
@@ -90,7 +99,9 @@ class CProgram(InputOps[Any]):
         self.steps, self.tables = list[Step | View](), list[CTable]()
         self.requests, self.needed, self.note = list[Inputs](), needed, ""  # a note on the steps that follow
         self.unit = 1.0  # of the outputs
-        self.computed: tuple[Inputs, Value] | None = None
+        self.argument: Value | None = None  # the caller's array, where layers read it as it is
+        self.computed = dict[Inputs | Image, Value]()
+        self._starts = dict[Value, list[Step | View]]()  # of convolutions without a bias: the steps that compute them
 
     def table(self, letter: str, values: Any, kind: str = "WEIGHT", note: str = "") -> str:
         """Return the name of a table with these values; of equal ones there is one."""
@@ -112,16 +123,22 @@ class CProgram(InputOps[Any]):
         """Return the value itself, or that of inputs, computed where they are read first."""
         if isinstance(v, Value):
             return v
+        if isinstance(v, Image):
+            return self.read(v, Value(len(v.columns), v.positions))
         self.requests.append(v)
-        if self.computed is None or (self.needed is None and self.computed[0] != v):
-            columns = v if self.needed is None else self.needed
-            self.computed = columns, Value(len(columns))
-            self.steps.append(Step(INPUTS, (), self.computed[1], note="inputs"))
-        columns, out = self.computed
+        columns = v if self.needed is None else self.needed
+        out = self.read(columns, Value(len(columns)))
         return out if columns == v else self._pick([columns.index(column) for column in v], out)
 
+    def read(self, inputs: Inputs | Image, out: Value) -> Value:
+        """Return the value of these inputs, which are computed once."""
+        if inputs not in self.computed:
+            self.computed[inputs] = out
+            self.steps.append(Step(INPUTS, (), out, note="inputs"))
+        return self.computed[inputs]
+
     def pick(self, rows: Sequence[int], h: V) -> V:
-        return tuple(h[row] for row in rows) if isinstance(h, tuple) else self._pick(rows, h)
+        return tuple(h[row] for row in rows) if isinstance(h, tuple) else self._pick(rows, self.value(h))
 
     def _pick(self, rows: Sequence[int], h: Value) -> Value:
         p, out = prod(h.positions), Value(len(rows), h.positions)
@@ -158,31 +175,45 @@ class CProgram(InputOps[Any]):
     def _constant(self, values: Any) -> Value:
         return self.call("load", f"{len(values)}, 1, {self.table('B', values)}, {{y}}", [], Value(len(values)))
 
-    def conv(self, weight: Any, bias: Any, h: V, *, name: str = "conv") -> Value:
-        (n_out, n_in, *kernel), h = weight.shape, self.value(h)
-        if len(kernel) > 2:
-            raise ValueError(f"A convolution over {len(kernel)} dimensions has no C form; there is one for 1 and 2.")
-        (rows, columns), (height, width) = ([1] * (2 - len(kernel)) + list(sizes) for sizes in (kernel, h.positions))
-        biases, out = np.zeros(n_out) if bias is None else bias, Value(n_out, h.positions)
-        start = self.call("load", f"{n_out}, {prod(h.positions)}, {self.table('B', biases)}, {{y}}", [], out)
-        taps = self.table("W", np.reshape(weight, (n_out * n_in, -1)), note="a kernel in each row")
-        before = [1 * (rows // 2), columns // 2]
-        assert len(padding(kernel)) == len(kernel)  # as many positions come out as go in: n // 2 zeros stand before
-        sizes = f"{n_in}, {n_out}, {height}, {width}, {rows}, {columns}, {before[0]}, {before[1]}"
+    def conv(self, weight: Any, bias: Any, h: V, *, name: str = "conv") -> Any:
+        n_out, n_in, *kernel = weight.shape
+        return self._convolved("add_conv", f"{n_in}, {n_out}", kernel, weight, bias, self.value(h))
+
+    def depthwise(self, weight: Any, bias: Any, h: V, *, name: str = "depthwise") -> V:
+        n, *kernel = weight.shape
+        if isinstance(h, Image) and prod(kernel) == 1 and (weight > 0).all():
+            return scaled_image(h, np.ravel(weight), bias)
+        return self._convolved("add_depthwise", f"{n}", kernel, weight, bias, self.value(h))
+
+    def _convolved(self, function: str, sizes: str, kernel: Sequence[int], weight: Any, bias: Any, h: Value) -> Value:
+        (rows, columns), (height, width) = flat_sizes(kernel), flat_sizes(h.positions)
+        n_out, out = len(weight), Value(len(weight), h.positions)
+        sizes += f", {height}, {width}, {rows}, {columns}, {rows // 2}, {columns // 2}"
+        assert padding(kernel) == [(n // 2, (n - 1) // 2) for n in kernel]
+        if bias is None:
+            start = self.call("clear", f"{out.size}, {{y}}", [], out)
+        else:
+            start = self.call("load", f"{n_out}, {prod(h.positions)}, {self.table('B', bias)}, {{y}}", [], out)
+        taps = self.table("W", np.reshape(weight, (n_out, -1)), note="the kernels of a unit in each row")
         products = weight.size * prod(h.positions)
-        out = Value(n_out, h.positions)
-        return self.call("add_conv", f"{sizes}, {taps}, {{0}}, {{y}}", [h, start], out, 1, products)
+        out = self.call(function, f"{sizes}, {taps}, {{0}}, {{y}}", [h, start], Value(n_out, h.positions), 1, products)
+        if bias is None:
+            self._starts[out] = self.steps[-2:]
+        return out
 
-    def depthwise(self, weight: Any, bias: Any, h: Any, *, name: str = "depthwise") -> Any:
-        raise ValueError(NO_FORM.format("a kernel for each channel"))
+    def pool(self, window: Sequence[int], h: V) -> Value:
+        h = self.value(h)
+        (rows, columns), (height, width) = flat_sizes(window), flat_sizes(h.positions)
+        out = Value(h.units, tuple(n // size for n, size in zip(h.positions, window, strict=True)))
+        return self.call("pool", f"{h.units}, {height}, {width}, {rows}, {columns}, {{0}}, {{y}}", [h], out, 0)
 
-    def pool(self, window: Sequence[int], h: Any) -> Any:
-        raise ValueError(NO_FORM.format("pooling"))
+    def channels_first(self, positions: int, has_channels: bool, h: V) -> Image:
+        if h is not self.argument or self.argument is None:
+            raise ValueError("Only the first layer of a network may be one of pixels to have a C form.")
+        *shape, channels = h.units, *h.positions, *[1] * (not has_channels)
+        return Image(tuple(map(Column, range(channels))), tuple(shape))
 
-    def channels_first(self, positions: int, has_channels: bool, h: Any) -> Any:
-        raise ValueError(NO_FORM.format("images as inputs"))
-
-    def mean(self, positions: int, h: V) -> Value:
+    def mean(self, positions: int, h: V) -> Any:
         h = self.value(h)
         n, p = prod(h.positions[: len(h.positions) - positions]) * h.units, prod(h.positions[len(h.positions) - positions :])
         return self.call("average", f"{n}, {p}, {{0}}, {{y}}", [h], Value(h.units, h.positions[: len(h.positions) - positions]))
@@ -193,6 +224,10 @@ class CProgram(InputOps[Any]):
 
     def add(self, a: V, b: V) -> Any:
         a, b = self.value(a), self.value(b)
+        if a in self._starts and self._starts[a] == self.steps[-2:]:  # a sum that may start at b
+            (step,) = (step for step in self.steps[-1:] if isinstance(step, Step))
+            self.steps[-2:] = [replace(step, reads=(step.reads[0], b), out=(out := Value(a.units, a.positions)))]
+            return out
         return self.call("add", f"{a.size}, {{1}}, {{y}}", [a, b], Value(a.units, a.positions), 0)
 
     def scale(self, factor: Any, z: V, *, name: str) -> Any:
@@ -248,6 +283,22 @@ class CProgram(InputOps[Any]):
 
     def single(self, z: V) -> V:
         return z
+
+
+def scaled_image(image: Image, factor: np.ndarray, shift: Any) -> Image:
+    """Return factor · image + shift, [channels] each, of pixels as they are; a missing one is read as 0."""
+    means = np.zeros(len(factor)) if shift is None else -np.asarray(shift, float) / factor
+    rows = zip(image.columns, means.tolist(), (1 / factor).tolist(), strict=True)
+    assert all(column.mean == 0 and column.scale == 1 for column in image.columns)
+    return replace(image, columns=tuple(replace(column, fill=mean, mean=mean, scale=scale) for column, mean, scale in rows))
+
+
+def flat_sizes(sizes: Sequence[int]) -> tuple[int, int]:
+    """Return sizes in one or two dimensions as rows and columns; ValueError of more."""
+    if len(sizes) > 2:
+        raise ValueError(f"A network over {len(sizes)} dimensions has no C form; there is one for 1 and 2.")
+    rows, columns = [*[1] * (2 - len(sizes)), *sizes]
+    return rows, columns
 
 
 def number(value: Any, *, is_double: bool = False) -> str:

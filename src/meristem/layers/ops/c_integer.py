@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.c import INPUTS, Column, CProgram, Step, Value
+from meristem.layers.ops.c import Column, CProgram, Value
 from meristem.layers.ops.c_input_scale import InputScale, is_number, values
 
 LARGEST = {8: 127, 16: 16383}  # of a value: of the 16-bit ones the difference of two fits 16 bits, too
@@ -31,6 +31,7 @@ SUM_ROOM = 0.95 * 2**30  # for weights, and again for a bias
 KEPT_BITS, FACTOR_BITS = 16, 14  # of a sum and of its factor, whose product then fits 31
 OUTPUT, MOST_OUTPUT = 2**13, 2**15 - 1  # of outputs in integers: the largest in the rows, and of all
 MARGIN = {8: 0.05, 16: 0.5}  # of a range, on either side, for rows that are not among those that set it
+BYTE_STEPS = {8: 1, 16: 64}  # of pixels that are bytes: integers from one to the next, the middle being 0
 LEAST_RANGE = 1e-3  # of a layer's widest
 
 
@@ -41,9 +42,8 @@ class Form:
     terms: Mapping[Value, np.ndarray]  # source → [units, its units]
     offset: np.ndarray  # [units]
 
-    @property
-    def units(self) -> int:
-        return len(self.offset)
+    units = property(lambda self: len(self.offset))
+    positions = ()
 
     def times(self, weight: np.ndarray, bias: Any = 0.0) -> "Form":
         return Form({source: weight @ matrix for source, matrix in self.terms.items()}, weight @ self.offset + bias)
@@ -80,26 +80,24 @@ class IntegerProgram(CProgram):
         if isinstance(v, Form):
             return v
         self.requests.append(v)
-        if self.computed is None or (self.needed is None and self.computed[0] != v):
-            columns = v if self.needed is None else self.needed
-            self.computed = columns, Value(len(columns))
-            self.steps.append(Step(INPUTS, (), self.computed[1], note="inputs"))
-            self._add_inputs(columns, self.computed[1])
-        columns, out = self.computed
+        columns = v if self.needed is None else self.needed
+        out = self.read(columns, Value(len(columns)))
+        if out not in self.sources:
+            self._add_inputs(columns, out, self.x)
         return Form({out: np.eye(out.units)[[columns.index(column) for column in v]]}, np.zeros(len(v)))
 
-    def _add_inputs(self, columns: Sequence[Column], out: Value) -> None:
-        """A number's range is that of the rows, no further than the limit; of two values, the range is the two."""
+    def _add_inputs(self, columns: Sequence[Column], out: Value, x: np.ndarray) -> None:
+        """A number's range is that of the rows x, no further than the limit; of two values, the range is the two."""
         real, integers, ends = [], [], []
         for column in columns:
-            z = values(column, self.x)
+            z = values(column, x)
             low, high = column.scaled(0), column.scaled(1)
             q = np.where(z == high, self.most, -self.most)
             if is_number(column):
                 low, high = np.clip(self.range(z), -column.limit, column.limit)
-                scaling = InputScale.of(column, low, high, self.x[:, column.place], self.most, self.is_float)
+                scaling = InputScale.of(column, low, high, x[:, column.place], self.most, self.is_float)
                 self.scalings[column] = scaling
-                q, (low, high) = scaling(self.x[:, column.place]), scaling.ends(column)
+                q, (low, high) = scaling(x[:, column.place]), scaling.ends(column)
             real.append(z)
             integers.append(q)
             ends.append((low, high))
@@ -108,8 +106,9 @@ class IntegerProgram(CProgram):
         self.sources[out] = Source(unit, -self.most - low / unit, np.stack(real, 1), np.stack(integers, 1))
 
     def range(self, real: np.ndarray) -> Any:
-        """Return the lowest and the highest number that is expected, [...], given those in the rows, [rows, ...]."""
-        low, high = real[: self.calibrated].min(0), real[: self.calibrated].max(0)
+        """Return the lowest and the highest number that is expected, given those in the rows, or at their positions."""
+        expected = real[: self.calibrated * (len(real) // len(self.x))]
+        low, high = expected.min(0), expected.max(0)
         margin = MARGIN[self.bits] * (high - low)
         return low - margin, high + margin
 
@@ -119,11 +118,11 @@ class IntegerProgram(CProgram):
         unit = width / (2 * self.most)
         return unit, -self.most - np.rint(low / unit)
 
-    def real(self, form: Form) -> np.ndarray:
+    def real(self, form: Any) -> np.ndarray:
         """Return the form in the rows [rows, units], as the float network has it."""
         return sum((self.sources[v].real @ matrix.T for v, matrix in form.terms.items()), form.offset)
 
-    def sums(self, form: Form, more: Any = 0.0, unit: Any = None) -> "Sums":
+    def sums(self, form: Any, more: Any = 0.0, unit: Any = None) -> "Sums":
         """Return integer weights of the form plus `more` [units], and, with the `unit` [units] of a result, factors of sums.
 
         Where a factor is rounded, it is rounded up, and the unit of the row's weights with it: so rounding costs nothing.
@@ -154,7 +153,7 @@ class IntegerProgram(CProgram):
         call = f"{sums.x.units}, {out.units}, {tables}{further}, {{0}}, {{y}}"
         return self.call(function, call, [sums.x], out, products=sums.weight.size)
 
-    def store(self, form: Form, activation: str | None = None, *, with_zero: bool = False) -> Form:
+    def store(self, form: Any, activation: str | None = None, *, with_zero: bool = False) -> Any:
         """Return σ(form), or the form itself, as a source."""
         z, n = self.real(form), form.units
         if activation not in (None, "relu"):
@@ -165,10 +164,10 @@ class IntegerProgram(CProgram):
             low, high = (np.zeros(n) if activation else np.minimum(low, 0)), np.maximum(high, 0)
         unit, zero = self.grid(low, high)
         sums = self.sums(form, unit * zero, unit)
-        out = self.dense("dense", sums, "", Value(n))
+        out = self.dense("dense", sums, "", Value(n, form.positions))
         return self._source(out, unit, zero, real, sums.requantized(-self.most, self.most))
 
-    def _curve(self, form: Form, z: np.ndarray, activation: str) -> Form:
+    def _curve(self, form: Any, z: np.ndarray, activation: str) -> Any:
         function, pieces = ACTIVATIONS[activation].numpy, POINTS[self.bits]
         lowest, highest = self.range(z)
         low, high = float(lowest.min()) - 1e-3, float(highest.max()) + 1e-3
@@ -181,10 +180,10 @@ class IntegerProgram(CProgram):
         v = sums.requantized(0, last)
         i, rest = v >> FRACTION, v & ((1 << FRACTION) - 1)
         q = curve[i] + (((curve[i + 1] - curve[i]) * rest + (1 << (FRACTION - 1))) >> FRACTION)
-        out = self.dense("dense_curve", sums, f", {last}, {self.table('C', curve, 'VALUE')}", Value(form.units))
+        out = self.dense("dense_curve", sums, f", {last}, {self.table('C', curve, 'VALUE')}", Value(form.units, form.positions))
         return self._source(out, unit, zero, function(z.copy()), q)
 
-    def _source(self, out: Value, unit: np.ndarray, zero: np.ndarray, real: np.ndarray, integers: np.ndarray) -> Form:
+    def _source(self, out: Value, unit: np.ndarray, zero: np.ndarray, real: np.ndarray, integers: np.ndarray) -> Any:
         self.sources[out] = Source(unit, zero, real, integers)
         return Form({out: np.eye(out.units)}, np.zeros(out.units))
 
@@ -207,13 +206,7 @@ class IntegerProgram(CProgram):
         z = self.form(h).times(np.asarray(weight, float), 0.0 if bias is None else np.asarray(bias, float))
         return z if plus is None else z.plus(self.form(plus))
 
-    def conv(self, weight: Any, bias: Any, h: Any, *, name: str = "conv") -> Any:
-        raise ValueError("A network with convolutions has no C form in integers yet; leave out bits.")
-
-    def mean(self, positions: int, h: Any) -> Any:
-        raise ValueError("A network on positions has no C form in integers yet; leave out bits.")
-
-    def activate(self, activation: str, z: Any) -> Form:
+    def activate(self, activation: str, z: Any) -> Any:
         return self.store(self.form(z), activation)
 
     def add(self, a: Any, b: Any) -> Form:
@@ -283,6 +276,12 @@ class Factors:
         pre = max(0, bound.bit_length() - KEPT_BITS)
         shift = int(np.clip(np.floor(FACTOR_BITS - np.log2(factor.max() * 2.0**pre)), 1, 29))
         return cls(np.clip(np.ceil(factor * 2.0 ** (pre + shift)), 1, 2**FACTOR_BITS).astype(np.int64), pre, shift)
+
+    @classmethod
+    def wide(cls, factor: np.ndarray) -> Self:
+        """Return factors that are no less, for products of 64 bits; the largest has all its bits."""
+        shift = int(np.clip(np.floor(FACTOR_BITS - np.log2(factor.max())), 1, 45))
+        return cls(np.clip(np.ceil(factor * 2.0**shift), 1, 2**FACTOR_BITS).astype(np.int64), 0, shift)
 
     def __call__(self, total: np.ndarray, low: int, high: int) -> np.ndarray:
         return np.clip(((total >> self.pre) * self.m + (1 << (self.shift - 1))) >> self.shift, low, high)
