@@ -6,6 +6,7 @@ from_images(estimator, evaluation, facts) → ReportData;  image_sections(data, 
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from meristem.show.structure_drawing import gallery, networks_of
 
 MOST_PICTURES, EACH = 24, 3  # that are shown, and of each confusion
 SIDE = 72  # of a picture on the page
+MOST_NAMED = 6  # layers of a legend
 STEPS = {"reading": "reading the pictures", "baselines": "baselines", "search": "search", "all": "total"}
 UNKNOWN = "(unknown class)"
 
@@ -61,7 +63,7 @@ def from_images(estimator: Any, evaluation: ImageEvaluation, facts: dict[str, An
     note = f"The baselines learned from the same pixels and are evaluated on the same {n:,} pictures.{short_of_time(baselines)}"
     return ReportData(
         model=estimator,
-        target=facts["target"],
+        target=f"{facts['target']} ({Path(facts['source']).name})",
         rows=f"{n:,} held-out pictures",
         score=facts["score"],
         n_rows=n,
@@ -148,7 +150,7 @@ def channels_section(data: ReportData) -> Section:
     most = significant(float(sizes.sum(1).max()))
     text = (
         f"{count(members[0].n_iter_)} epochs. The sum of the gates of all layers is {first} after the first epoch, {most} at "
-        f"most, {last} at the end. Layers are drawn from the pixels (dark) to the classes (light)."
+        f"most, {last} at the end. A line is a layer with gates, from the pixels (purple) to the classes (yellow)."
     )
     if len(members) > 1:
         text += f" Of {count(len(members))} networks the first is drawn."
@@ -156,7 +158,12 @@ def channels_section(data: ReportData) -> Section:
     def draw(losses: Axes, channels: Axes) -> None:
         figure_style.plot_curve(losses, members[0].history_["loss"], label="training loss", color=figure_style.SERIES[0])
         losses.set(ylabel="training loss")
-        figure_style.plot_layer_sizes(channels, sizes)
+        colors = figure_style.layer_colors(sizes.shape[1])
+        for layer, color in enumerate(colors):
+            figure_style.plot_curve(channels, sizes[:, layer], color=color, label=f"layer {layer + 1}")
+        if len(colors) <= MOST_NAMED:
+            place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2, "frameon": False}
+            channels.legend(**place, fontsize="small", ncols=3, handlelength=1.4, columnspacing=1.1)
         channels.set(xlabel="epoch", ylabel="sum of gates")
         for ax in (losses, channels):
             figure_style.from_zero(ax, min_span=0.5)
