@@ -14,9 +14,9 @@ spirals: .venv/installed
 test: .venv/installed-test lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# The random tests with eighty times as many cases as in the suite: about an hour on two cores, at most 8 GiB a process. Each part
+# The random tests with eighty times as many cases as in the suite: about an hour and a half on two cores, at most 8 GiB a process. Each part
 # can be run alone (make soak-data); the counts go to results/soak.json.
-SOAK := random models data calls surroundings kills double contract
+SOAK := random models data calls surroundings kills double contract devices
 SOAK_random := sparse reference compact settle docs runs live cv sklearn_checks reference_trainer trunk estimators regression_losses own_convolution own_feed_forward conv_bodies
 SOAK_models := io_refused io_forged run_files
 SOAK_data := data_damaged downloads
@@ -24,6 +24,7 @@ SOAK_calls := estimator_calls
 SOAK_surroundings := surroundings
 SOAK_kills := survival signals interrupted_fit ray
 SOAK_contract := inputs_contract
+SOAK_devices := c c_integer c_devices c_models
 
 soak: .venv/installed-test
 	rm -rf .soak

@@ -144,6 +144,7 @@ def test_arrays_without_axes_are_stored_and_all_but_vectors_are_multiplied_by():
     assert {price: float(model_cost(model, price)) for price in PRICES} == {
         "units": 0,
         "parameters": 9,
+        "bytes": 15,
         "multiply-adds": 6,
     }
 

@@ -1,8 +1,8 @@
 """The C functions that an exported network calls, each with the names of those that it calls itself.
 
 REAL is float or double; AT(p) reads a constant, in flash on AVR. Sums start at the bias, which is the first row of a table with
-a row for each input: so that a compiler can use vectors across the outputs. No function keeps anything between calls, allocates
-anything, or has undefined behavior for any number, NaN and infinities among them.
+a row for each input. No function keeps anything between calls, allocates anything, or has undefined behavior for any number,
+NaN and infinities among them.
 """
 
 import re
@@ -125,12 +125,13 @@ static void dense(int n_in, int n_out, const WEIGHT *w, const REAL *restrict x, 
 {
     int i, o;
 
-    for (o = 0; o < n_out; o++)
-        y[o] = AT(w + o);
-    for (i = 0; i < n_in; i++) {
-        w += n_out;
-        for (o = 0; o < n_out; o++)
-            y[o] += AT(w + o) * x[i];
+    for (o = 0; o < n_out; o++) {
+        const WEIGHT *v = w + o;
+        REAL sum = AT(v);
+
+        for (i = 0; i < n_in; i++)
+            sum += AT(v += n_out) * x[i];
+        y[o] = sum;
     }
 }
 """,

@@ -44,9 +44,9 @@ static VALUE rounded(REAL v)
     "spread": """
 static VALUE spread(int32_t v, int32_t low, int32_t width, uint32_t factor)  /* low … low + width as -MOST … MOST */
 {
-    const uint32_t above = v < low ? 0 : v - low > width ? (uint32_t)width : (uint32_t)(v - low);
+    const uint32_t most = (uint32_t)width, above = v < low ? 0 : (uint32_t)v - (uint32_t)low;
 
-    return (VALUE)((int32_t)((above * factor + 16384) >> 15) - MOST);
+    return (VALUE)((int32_t)(((above < most ? above : most) * factor + 16384) >> 15) - MOST);
 }
 """,
     "sum": """
