@@ -123,6 +123,18 @@ def test_the_report_shows_what_is_confused(fitted):
     assert "<script" not in page and not re.search(r'(src|href)="https?:', page)
 
 
+def test_a_model_from_a_file_has_a_report_on_other_pictures(fitted, folder, tmp_path):
+    model = meristem.load(fitted[0] / "model.safetensors")
+    with pytest.raises(ValueError, match="source=None"):
+        model.report(tmp_path / "report.html")
+    page = model.report(tmp_path / "report.html", folder).read_text()
+    assert "60 pictures" in page and '<section id="confused"' in page
+    (folder / "again.csv").write_text(
+        "file,class\n" + "".join(f"{p.relative_to(folder)},{p.parent.name}\n" for p in folder.rglob("*.png"))
+    )
+    assert page.count("<li><img") == model.page(folder / "again.csv", images="file").count("<li><img") > 0
+
+
 def test_a_list_with_groups_and_a_test_list(folder, tmp_path):
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.png"))
     lines_of = [f"{name};{name.partition('/')[0]};{k // 3}" for k, name in enumerate(files)]

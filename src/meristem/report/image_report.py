@@ -16,14 +16,14 @@ from meristem.data.image_reader import png_bytes
 from meristem.pictures import figure_style
 from meristem.pictures.figure_style import GRID, Axes
 from meristem.pictures.image_files import page_svg
-from meristem.report.baselines import Comparison, compare, short_of_time
+from meristem.report.baselines import Comparison, compare, compare_scores, short_of_time
 from meristem.report.formatting import count, duration, percent, significant
 from meristem.report.metric_formulas import Outcome, Predicted
-from meristem.report.report_data import ReportData, Section, Table
+from meristem.report.report_data import OTHER_ROWS, ReportData, Section, Table
 from meristem.report.scoring import CLASS, Scorer
 from meristem.report.sections import calibration_section, confusion_section, score_section
 from meristem.report.sections_model import path_section, versions
-from meristem.report.task_metrics import BY_LABEL, scores_in
+from meristem.report.task_metrics import BY_LABEL, evaluate, scores_in
 from meristem.show.elements import el, shorten
 from meristem.show.network_structure import stages_of
 from meristem.show.structure_drawing import gallery, networks_of
@@ -46,6 +46,22 @@ class ImageEvaluation:
     baselines: dict[str, Predicted] = field(repr=False)
 
 
+def evaluate_images(
+    estimator: Any,
+    pixels: np.ndarray,
+    labels: np.ndarray,
+    names: tuple[str, ...],
+    baselines: dict[str, Predicted] | None = None,
+) -> ImageEvaluation:
+    """Return what a fitted estimator predicts for pictures, whose labels may be of no class that it has."""
+    targets, outputs = estimator._targets_, estimator._outputs_of(pixels)
+    codes = {label: code for code, label in enumerate(targets.classes.tolist())}
+    true = np.array([codes.get(label, -1) for label in labels.tolist()])
+    predicted = Predicted(np.searchsorted(targets.classes, targets.decode(outputs)), targets.probabilities(outputs))
+    outcome = Outcome(CLASS, true, predicted, len(targets.classes), targets.positive)
+    return ImageEvaluation(pixels, names, outcome, outputs, baselines or {})
+
+
 def scorer_of(facts: dict[str, Any], evaluation: ImageEvaluation) -> Scorer:
     return Scorer(CLASS, evaluation.outcome.y, tuple(facts["classes"]))
 
@@ -57,19 +73,27 @@ def compare_images(facts: dict[str, Any], evaluation: ImageEvaluation) -> tuple[
     return compare(scorer, outcome.predicted.values, *own, int(facts["seed"]), outcome=outcome, metric=metric)
 
 
-def from_images(estimator: Any, evaluation: ImageEvaluation, facts: dict[str, Any]) -> ReportData:
-    """Return the data of the report on a fitted TunnelImageClassifierCV."""
+def from_images(estimator: Any, evaluation: ImageEvaluation, facts: dict[str, Any], *, is_held_out: bool = True) -> ReportData:
+    """Return the data of the report on a fitted TunnelImageClassifierCV, for the pictures that `fit` held out or for others."""
     n, baselines = len(evaluation.names), facts["baselines"]
     note = f"The baselines learned from the same pixels and are evaluated on the same {n:,} pictures.{short_of_time(baselines)}"
+    score, metrics = facts["score"], scores_in(facts)
+    if is_held_out:
+        others = compare_images(facts, evaluation)
+    else:
+        metrics, note = evaluate(evaluation.outcome, int(facts["seed"])), OTHER_ROWS
+        score = BY_LABEL[score["measure"]].score(evaluation.outcome, int(facts["seed"]))
+        others = compare_scores(baselines, score, is_held_out=False)
     return ReportData(
         model=estimator,
         target=f"{facts['target']} ({Path(facts['source']).name})",
-        rows=f"{n:,} held-out pictures",
-        score=facts["score"],
+        rows=f"{n:,} held-out pictures" if is_held_out else f"{n:,} pictures",
+        score=score,
         n_rows=n,
-        baselines=compare_images(facts, evaluation),
+        baselines=others,
         baselines_note=note,
-        metrics=scores_in(facts),
+        is_paired=is_held_out,
+        metrics=metrics,
         scorer=scorer_of(facts, evaluation),
         outcome=evaluation.outcome,
         predictions=evaluation.outcome.predicted.values,
