@@ -263,3 +263,5 @@ def test_the_command_line_writes_c_of_images(fitted, tmp_path):
         assert (model.classes_[returned] == model.predict(x)).mean() >= 0.97
     done = meristem_here("export", tmp_path / "model", "--c", tmp_path / "x.c", "--bits", 8, "--rows", tmp_path / "model")
     assert done.returncode != 0 and "is no .npy file of numbers" in done.stderr and not (tmp_path / "x.c").exists()
+    done = meristem_here("export", tmp_path / "model", "--onnx", tmp_path / "x.onnx", *as_bytes[2:6])
+    assert done.returncode != 0 and "--bits=8 of a model on images is for --c" in done.stderr

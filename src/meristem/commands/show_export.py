@@ -97,6 +97,8 @@ def run_export(args: argparse.Namespace) -> None:
         rows = _numbers(rows)
     options = {"bits": args.bits, "X": rows, "numbers": args.numbers, "budget": args.budget}
     options |= {} if args.pixels is None else {"pixels": args.pixels}
+    if args.onnx is not None and args.bits is not None and hasattr(getattr(model, "estimator", model), "image_shape_"):
+        raise ValueError(f"--bits={args.bits} of a model on images is for --c; write the ONNX file without it.")
     short = {} if args.bits is None else {"bits": args.bits, "X": rows}
     for path, name, own in ((args.onnx, "onnx", short), (args.c, "c", options)):
         if path is None:
