@@ -5,6 +5,7 @@ counts). `--member` selects one network of a population, or of the ensemble of a
 """
 
 import argparse
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from meristem.pictures.image_files import check_png_path, png
 from meristem.show.describe import describe, penalty_of, print_table
 from meristem.train.run import Run
 
+ROUNDING = re.compile(
+    rb"\d+ bits: in [\d,]+ rows? that [ -~]+(?:float|deviation)"
+)  # in files of both kinds: what integers cost
 PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with the producer's name
 C_MARK, MARKED = b": a trained neural network, in C99", 400  # at the start of our C files; so many bytes are looked at
 
@@ -86,20 +90,38 @@ def run_export(args: argparse.Namespace) -> None:
             if not is_export:  # such as the model itself
                 problem = f"exists and is no {flag.strip('-').upper()} file of meristem's; move it, or give another name"
                 raise ValueError(f"{flag}={str(path)!r} {problem}.")
-    is_estimator = hasattr(model, "network_") or is_ensemble
-    if hasattr(loaded, "schema"):
+    is_estimator, rows = hasattr(model, "network_") or is_ensemble, args.rows
+    if is_of_files := hasattr(loaded, "estimator"):  # a table's model, or that of pictures
         model = replace(loaded, estimator=model)
-    if args.rows is not None and not hasattr(loaded, "schema"):
-        raise ValueError(f"--rows={str(args.rows)!r} is for a table's model; of others call to_c(path, bits=…, X=rows).")
-    options = {"bits": args.bits, "X": args.rows, "numbers": args.numbers, "budget": args.budget}
-    for path, name, own in ((args.onnx, "onnx", {}), (args.c, "c", options)):
+    if rows is not None and (not is_of_files or rows.suffix == ".npy"):
+        rows = _numbers(rows)
+    options = {"bits": args.bits, "X": rows, "numbers": args.numbers, "budget": args.budget}
+    options |= {} if args.pixels is None else {"pixels": args.pixels}
+    if args.onnx is not None and args.bits is not None and hasattr(getattr(model, "estimator", model), "image_shape_"):
+        raise ValueError(f"--bits={args.bits} of a model on images is for --c; write the ONNX file without it.")
+    short = {} if args.bits is None else {"bits": args.bits, "X": rows}
+    for path, name, own in ((args.onnx, "onnx", short), (args.c, "c", options)):
         if path is None:
             continue
-        if hasattr(loaded, "schema") or is_estimator:
+        if is_of_files or is_estimator:
             written = getattr(model, f"to_{name}")(path, **own)
         else:
             written = getattr(export, f"to_{name}")(path, compact(_network(model)), **own)
         print(f"{written}: {written.stat().st_size:,} bytes")
+        if args.bits is not None and (cost := ROUNDING.search(written.read_bytes())) is not None:
+            print(f"  {cost[0].decode()}")
+
+
+def _numbers(path: Path) -> np.ndarray:
+    """Return the rows or images of a file of NumPy's; raise ValueError where it is none."""
+    try:
+        rows = np.load(path, allow_pickle=False) if path.suffix == ".npy" else None
+    except (ValueError, EOFError):
+        rows = None
+    if rows is None:
+        problem = "is no .npy file of numbers; write one with numpy.save (a table is for a table's model)"
+        raise ValueError(f"--rows={str(path)!r} {problem}.")
+    return rows
 
 
 def _load(path: Path, member: int | None) -> tuple[Any, Any, list[Any]]:
