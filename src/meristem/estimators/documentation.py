@@ -98,7 +98,7 @@ PARAMETERS = {
     "augment": "Changes to the images of each step, by name: 'crop' (shifts), 'flip' (left and right), 'cutout' (hides a "
     "square), as ('crop', 'flip'). 'auto' is ('crop',) for images of at least 8 × 8; () is none.",
     "epochs": "Passes over the images: the learning rate rises and falls in them, and gates close in the last three fifths. "
-    "'auto': 30, or 1,700 steps where images are few.",
+    "'auto': 30, or 3,400 steps where images are few.",
     "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
     "estimator, X and y: higher is better), or a metric of the report ('rmse', 'log_loss'); the report's headline, too. None: "
     "the held-out loss. The length of training always depends on the loss.",

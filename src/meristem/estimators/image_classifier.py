@@ -38,7 +38,7 @@ from meristem.train.training_data import Data, prepare
 
 HISTORY = ["loss", "error", "layer_sizes", "soft_size", "hard_size", "rate"]
 PENALTY = 3e-5
-EPOCHS, STEPS = 30, 1700  # of a training: passes over the images, or steps, whichever is longer
+EPOCHS, STEPS = 30, 3400  # of a training: passes over the images, or steps, whichever is longer
 WEIGHT_DECAY, B2 = 0.02, 0.99
 FIRST_CHANNELS = 8, 16  # the most of the first stage, of small images and of others; each further stage has twice as many
 SMALL, LEAST_POSITIONS = 16, 4  # the side of a small image; positions that a stage keeps, of up to three
