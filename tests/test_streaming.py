@@ -126,8 +126,8 @@ def test_streamed_networks_that_settle_keep_the_best_of_their_held_out_rows():
 def test_images_stay_in_the_file_of_a_memory_map(tmp_path, monkeypatch):
     """Bytes are read block by block, and the training is that of the same images in memory."""
     random = np.random.default_rng(0)
-    y = random.integers(0, 2, 70)
-    images = (random.integers(0, 90, (70, 4, 5)) + 150 * y[:, None, None]).astype(np.uint8)
+    y = random.integers(0, 2, 70).astype(np.float32)
+    images = (random.integers(0, 90, (70, 4, 5)) + 150 * y[:, None, None].astype(int)).astype(np.uint8)
     np.save(tmp_path / "images.npy", images)
     mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
     recipe = Recipe(objective="binary", batch_size=8)
