@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c_devices import needs_cortex_m4, run_cortex_m4
+from c_devices import needs_atmega, needs_cortex_m4, run_atmega, run_cortex_m4
 from c_programs import image, needs_compiler, run_c
 from commanding import meristem_here
 from exporting import TOLERANCE, assert_close
@@ -228,6 +228,14 @@ def test_a_device_says_of_images_what_this_machine_says(seed, tmp_path):
     there, (returned, y) = run_cortex_m4(source, rows), run_c(source, rows)
     assert_close(there.y, y)
     assert 0 < there.stack <= bound(source, "memory") and image(source)["flash"] <= bound(source)
+
+
+@needs_atmega
+def test_a_device_with_eight_bits_says_the_same(tmp_path):
+    for seed, (bits, numbers, kind) in ((2, KINDS[0]), (3, KINDS[1])):
+        source, _, rows = in_integers(seed, tmp_path, bits, numbers, kind)
+        there, (returned, y) = run_atmega(source, rows[:2]), run_c(source, rows[:2])
+        assert (there.returned == returned).all() and (there.y == y).all()
 
 
 def test_pixels_are_for_images(tmp_path):
