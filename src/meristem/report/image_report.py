@@ -142,7 +142,7 @@ def confused_section(data: ReportData, evaluation: ImageEvaluation) -> Section |
         cards.append(el("li", picture, el("span", true), el("b", f"→ {predicted_name}"), el("small", share)))
     text = (
         f"{count(len(wrong))} of {many(len(predicted), 'picture')} are wrong; {many(len(selected), 'is', 'are')} shown, of the "
-        "most frequent confusions the ones with the highest probability: the true class, what is predicted, and its probability."
+        "most frequent confusions the ones with the highest probability: the true class, what is predicted, and its share."
     )
     return Section("confused", "Pictures that are confused", [text], [el("ul", *cards, class_="pictures")])
 
