@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import meristem
+from c_programs import COMPILER, run_c
 from commanding import meristem_here
 from killing import lines, start, wait_for
 from meristem.files.document import read
@@ -108,6 +109,13 @@ def test_export_and_show_take_the_model(fitted, folder, tmp_path):
     _, probabilities = runtime.InferenceSession(tmp_path / "own.onnx").run(None, {"X": x.astype(np.float32)})
     np.testing.assert_allclose(probabilities, model.estimator.predict_proba(x), atol=1e-5)
     assert (out / "model.onnx").read_bytes() == model.onnx_bytes()
+    exact = ["--c", tmp_path / "own.c", "--pixels", "uint8"]
+    for options in (exact, [*exact, "--bits", "8", "--rows", folder]):
+        done = meristem_here("export", out / "model.safetensors", *options)
+        assert done.returncode == 0, done.stderr
+        if COMPILER is not None:
+            returned, _ = run_c(tmp_path / "own.c", x.reshape(len(x), -1))
+            assert (model.classes[returned] == model.estimator.predict(x)).mean() >= 0.95
     shown = meristem_here("show", out / "model.safetensors")
     assert shown.returncode == 0 and "TunnelImageClassifier" in shown.stdout
 
@@ -128,7 +136,7 @@ def test_a_model_from_a_file_has_a_report_on_other_pictures(fitted, folder, tmp_
     with pytest.raises(ValueError, match="source=None"):
         model.report(tmp_path / "report.html")
     page = model.report(tmp_path / "report.html", folder).read_text()
-    assert "60 pictures" in page and '<section id="confused"' in page
+    assert "60 pictures" in page and 'id="caveats"' in page and '<section id="confused"' in page
     (folder / "again.csv").write_text(
         "file,class\n" + "".join(f"{p.relative_to(folder)},{p.parent.name}\n" for p in folder.rglob("*.png"))
     )

@@ -126,6 +126,19 @@ class ImageModel:
         metadata = {"size": f"{height}x{width}", "colors": "gray" if self.is_gray else "rgb", "target": self.target}
         return onnx_bytes(self.estimator.compact(), ending=ending_of(self.estimator._targets_), metadata=metadata)
 
+    def to_c(self, path: PATHS, **options: Any) -> Path:
+        """Write the compact network as a C99 file, and its header; x are pixels from 0 to 255, scaled to `size`.
+
+        Options are those of `meristem.export.to_c`; with bits X is the training pictures: a folder, paths, or an array.
+        """
+        source = options.get("X")
+        if source is not None and not isinstance(source, np.ndarray):
+            paths = self.files(source).paths
+            some = paths[:: -(-len(paths) // AT_ONCE)]  # of all classes
+            options["X"] = read_pixels(some, self.size, is_gray=self.is_gray, needs_one=True).pixels
+        written: Path = self.estimator.to_c(path, **options)
+        return written
+
     def to_torch(self) -> Any:
         """Return the compact network as a plain `torch.nn.Module`, which takes what the ONNX file does."""
         return self.estimator.to_torch()
