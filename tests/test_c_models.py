@@ -155,9 +155,10 @@ def check(model: Model, numbers: str, bits: int | None, folder: Any) -> str:
     try:
         source = to_c(path, model.network, numbers=numbers, **options)
     except ValueError as error:
-        if 'give numbers="double"' not in str(error):
+        other = "int" if bits else "double"
+        if f'give numbers="{other}"' not in str(error):
             raise
-        return check(model, "double", None, folder)
+        return check(model, other, bits, folder)
     if ARM_GCC is not None:
         assert image(source)["flash"] <= bound(source)
     given = x
