@@ -61,9 +61,10 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 TO_THE_BIT = {"test_io"}
 
 # Files with reports and tables in which scikit-learn's MLP, to which each model is compared, ends sooner; not so in a soak,
-# nor in test_tables_fit.py, which is about it.
+# nor in test_tables_fit.py and test_baselines.py, which are about it.
 COMPARING = {"docs", "inputs_contract", "inputs_found", "report", "report_words", "tables_commands", "tables_mistakes"}
 COMPARING |= {"full_disk", "hostile_folders", "streams", "tables_onnx", "tables_resume", "tables_time", "work_once"}
+COMPARING |= {"c_models", "conformal", "data_faults", "learning_curve", "metrics", "report_browser", "splits"}
 
 # Each worker takes one file after another: those that take longest come first, so that no worker is left with a long one when
 # the others have finished. (pytest-xdist would take those with most tests first.) The examples of the documentation find
@@ -72,6 +73,7 @@ LONGEST = [
     "sklearn_checks",
     "cv",
     "docs",
+    "conv_bodies",
     "report",
     "inputs_found",
     "settle",
@@ -84,6 +86,8 @@ LONGEST = [
     "runs",
     "plots",
     "tables_fit",
+    "room",
+    "splits",
     "training",
     "model_files",
     "watch",
@@ -94,6 +98,9 @@ LONGEST = [
     "tables_resume",
     "tables_after",
     "temperature",
+    "conformal",
+    "image_training",
+    "image_classifier",
     "tables_commands",
     "own_models",
     "stages",
@@ -112,6 +119,9 @@ LONGEST = [
     "io",
     "reference_trainer",
     "studies",
+    "report_words",
+    "data_faults",
+    "learning_curve",
     "streaming",
     "growth",
     "axes",

@@ -50,7 +50,7 @@ class Trained(NamedTuple):
 
 def sequences(time: int) -> Data:
     """Two signals over time; 1 where the first jumps up by more than one somewhere."""
-    x = np.random.default_rng(0).normal(size=(200, 2, time)).astype(np.float32) * 0.7
+    x = np.random.default_rng(0).normal(size=(100, 2, time)).astype(np.float32) * 0.7
     return Data(x, (np.diff(x[:, 0], axis=1).max(1) > 1.3).astype(np.float32))
 
 

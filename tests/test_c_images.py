@@ -16,8 +16,8 @@ from meristem.compact import CompactNetwork
 from meristem.compact.inference import Predictor
 from meristem.export import OneOf, to_c
 from meristem.export.c import recorded
-from meristem.layers.image_layers import ConvolutionBlock, GatedConvolution, InvertedBlock, Pixels, Pool
-from meristem.layers.layer import Affine, Convolution, Layer, Mean
+from meristem.layers.image_layers import ConvolutionBlock, GatedConvolution, InvertedBlock, Pixels, Pool, raw_pixels
+from meristem.layers.layer import Affine, Bag, Convolution, Layer, Mean
 from meristem.layers.ops.c_integer_images import ImageIntegerProgram
 from soak import many
 from test_c import symbols
@@ -77,13 +77,6 @@ def test_images_of_any_shape_say_in_c_what_they_say_in_numpy(seed, tmp_path):
     assert_close(run_c(source, x.reshape(len(x), -1))[1], Predictor(network).outputs(x))
 
 
-def of_bytes(network: CompactNetwork) -> CompactNetwork:
-    """The network of the same images as bytes."""
-    first, *rest = network.layers
-    mean, scale = (tuple(255 * value for value in values) for values in (first.mean, first.scale))
-    return CompactNetwork((Pixels(mean, scale, first.input_shape), *rest), network.positions)
-
-
 def in_integers(
     seed: int, folder: Path, bits: int, numbers: str, kind: str | None
 ) -> tuple[Path, ImageIntegerProgram, np.ndarray]:
@@ -91,7 +84,7 @@ def in_integers(
     shape = SHAPES[seed % 4]
     network, x = image_network(seed, shape, ["relu", "tanh", "elu", "relu"][seed % 4]), pixels(seed, shape)
     if kind is not None:
-        network, x = of_bytes(network), np.rint(255 * x)
+        network, x = raw_pixels(network, 255), np.rint(255 * x)
     source = to_c(folder / f"image_{seed}.c", network, bits=bits, numbers=numbers, pixels=kind, X=x)
     rows = x.reshape(len(x), -1)[np.random.default_rng(0).permutation(len(x))].astype(float)  # as they are shuffled there
     options = {"is_float": numbers == "float", "is_bytes": kind is not None}
@@ -138,6 +131,20 @@ def test_integers_are_close_to_the_network_in_float(bits, most):
         assert np.sqrt(((program.simulated - exact) ** 2).mean()) <= most * exact.std()
 
 
+def test_a_bag_reads_the_pixels_once(tmp_path):
+    shape = SHAPES[3]
+    x, (pixel, *first), (_, *second) = (
+        pixels(0, shape, 100),
+        *(image_network(seed, shape).layers for seed in (0, 1)),
+    )
+    network = CompactNetwork((pixel, Bag((tuple(first), tuple(second)))), shape[1:])
+    exact = Predictor(network).outputs(x)
+    for options, most in (({}, 1e-5), ({"bits": 8, "X": x}, 0.05)):
+        source = to_c(tmp_path / "bag.c", network, **options)
+        assert np.abs(run_c(source, x.reshape(len(x), -1))[1] - exact).max() <= most * np.abs(exact).max()
+        assert source.read_text().count("const float v = x[") == 1
+
+
 def test_sequences_and_a_convolution_of_what_it_is_added_to(tmp_path):
     """Positions in one dimension without pixels; and h + W ∗ h, whose sum must not write over what the kernel reads."""
 
@@ -173,6 +180,15 @@ def test_c_says_what_the_classifier_says(fitted, kind, tmp_path):
     assert np.abs(y - model.predict_proba(x)).max() <= TOLERANCE
     assert set(symbols(source).values()) <= {"T", "t", "r", "R", "N"}, "no library, no variable that changes"
     assert f"int stripes_predict(const {kind}" in source.with_suffix(".h").read_text().replace("uint8_t", "uint8")
+
+
+def test_bytes_of_a_network_that_takes_numbers_from_0_to_1(tmp_path):
+    network, x = image_network(1, (8, 8)), np.rint(255 * pixels(1, (8, 8)))
+    exact = Predictor(network).outputs(x / 255)
+    source = to_c(tmp_path / "bytes.c", network, pixels="uint8/255")
+    assert_close(run_c(source, x.reshape(len(x), -1))[1], exact)
+    source = to_c(tmp_path / "bytes.c", network, pixels="uint8/255", bits=8, X=x)
+    assert np.abs(run_c(source, x.reshape(len(x), -1))[1] - exact).max() < 0.1 * np.abs(exact).max()
 
 
 def test_a_pixel_that_is_no_number_is_the_mean_of_its_channel(tmp_path):
@@ -230,6 +246,12 @@ def test_pixels_are_for_images(tmp_path):
 def test_the_command_line_writes_c_of_images(fitted, tmp_path):
     model, x = fitted
     model.save(tmp_path / "model")
-    done = meristem_here("export", tmp_path / "model", "--c", tmp_path / "image.c")
-    assert done.returncode == 0, done.stderr
-    assert (model.classes_[run_c(tmp_path / "image.c", x.reshape(len(x), -1))[0]] == model.predict(x)).all()
+    np.save(tmp_path / "x.npy", x)
+    as_bytes = ["--pixels", "uint8", "--bits", 8, "--rows", tmp_path / "x.npy", "--budget", "4 KB"]
+    for options in ([], as_bytes):
+        done = meristem_here("export", tmp_path / "model", "--c", tmp_path / "image.c", *options)
+        assert done.returncode == 0, done.stderr
+        returned, _ = run_c(tmp_path / "image.c", x.reshape(len(x), -1))
+        assert (model.classes_[returned] == model.predict(x)).mean() >= 0.97
+    done = meristem_here("export", tmp_path / "model", "--c", tmp_path / "x.c", "--bits", 8, "--rows", tmp_path / "model")
+    assert done.returncode != 0 and "is no .npy file of numbers" in done.stderr and not (tmp_path / "x.c").exists()

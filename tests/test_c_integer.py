@@ -13,8 +13,9 @@ from meristem.export import OneOf, to_c
 from meristem.export.c import recorded
 from meristem.inputs import Inputs, Preprocessor
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.layer import Affine, Pick
+from meristem.layers.layer import Affine, Perceptron, Pick
 from meristem.layers.ops.c_integer import IntegerProgram
+from meristem.layers.ops.c_rounding import rounded_weights
 from soak import many
 from test_c import fields, random_network, symbols, table_rows
 
@@ -74,6 +75,28 @@ def test_every_layer_is_close_in_integers(activation):
         for bits, bound in ((8, 0.06), (16, 0.003)):
             _, rough, exact = simulated(CompactNetwork((layer,)), x, scaling, bits)
             assert np.sqrt(((rough - exact) ** 2).mean()) <= bound * exact.std(), (kind, bits)
+
+
+def test_neither_dead_units_nor_rare_numbers_cost_the_others_precision():
+    """They have a range, or a bias, unlike the others, with which they share the bits of a sum."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_t(2, (400, WIDTH)).astype(np.float32).astype(float)
+    inputs, weight, bias = Inputs(Preprocessor.of(x)), rng.normal(size=(8, WIDTH)).astype(np.float32), np.zeros(8, np.float32)
+    for dead in ([], [3], [3, 5]):
+        bias[dead], weight[dead[1:]] = -50, 0
+        network = CompactNetwork((Perceptron(weight, bias, "relu"), Affine(rng.normal(size=(1, 8)).astype(np.float32), None)))
+        _, rough, exact = simulated(network, x, inputs, 8)
+        assert np.sqrt(((rough - exact) ** 2).mean()) <= 0.05 * exact.std()
+
+
+def test_rounded_weights_agree_on_the_rows_better_than_the_nearest():
+    rng = np.random.default_rng(0)
+    x = np.rint(rng.normal(size=(300, 6)) @ rng.normal(size=(6, 20)) * 20)  # values that are alike
+    weight = rng.normal(size=(4, 20)) * 30
+    integers, left = rounded_weights(weight, x, 127)
+    errors = [x @ (weight - own).T - more for own, more in ((integers, left), (np.rint(weight), 0.0))]
+    assert np.abs(integers).max() <= 127 and (np.std(errors[0], axis=0) < 0.5 * np.std(errors[1], axis=0)).all()
+    assert np.abs(errors[0].mean(0)).max() < 1e-9
 
 
 @pytest.mark.parametrize(("name", "bound"), [("digits", 0.01), ("diabetes", 0.03), ("two-targets", 0.06), ("iris", 0.02)])

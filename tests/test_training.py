@@ -1,6 +1,9 @@
 """Training: deterministic to the bit, compiled once, watched by the host, kept at its best, stopped when it breaks."""
 
 import contextlib
+import gc
+import weakref
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -12,6 +15,7 @@ from meristem import Data, DivergedError, Recipe, fit
 from meristem.data.spirals import TASKS, two_spirals
 from meristem.nn import Network
 from meristem.train.loop import seed_keys
+from meristem.train.run import advance
 from meristem.train.train_state import Plateau
 
 COMPILED: list[str] = []
@@ -39,7 +43,11 @@ def network(body: str, seed: int = 0, **options: object) -> Network:
 
 
 def same(one, other) -> bool:
-    return all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((np.asarray(a) == np.asarray(b)).all()), one, other)))
+    return all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((numbers(a) == numbers(b)).all()), one, other)))
+
+
+def numbers(leaf) -> np.ndarray:
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
 
 
 def train(body: str, epochs: int, *, task: str = "medium", seed: int = 0, **options):
@@ -70,6 +78,22 @@ def test_same_seed_same_numbers_to_the_bit_and_nothing_compiled_twice(body):
     assert all((first.history[name] == second.history[name]).all() for name in first.history)
     other = train(body, 6, seed=1)
     assert not same(first.last, other.last)
+
+
+def test_an_epoch_begins_with_the_arrays_of_its_state_and_no_others_stay():
+    data, run = Data(*two_spirals("medium")), train("tunnel", 1)
+    newest, _ = advance(run, data)
+    again, _ = advance(run, data)  # from a state that is not the newest
+    assert same(newest.state, again.state) and not same(newest.state, run.state)
+    (from_newest, _), (from_copy, _) = (
+        advance(again, data),
+        advance(replace(again, state=jax.tree.map(jnp.copy, again.state)), data),
+    )
+    assert same(from_newest.state, from_copy.state) and not same(from_newest.state, newest.state)
+    array = weakref.ref(from_copy.state.plateau.best)
+    del from_copy
+    gc.collect()
+    assert array() is None
 
 
 def test_growth_inside_the_capacity_compiles_nothing():

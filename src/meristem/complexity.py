@@ -6,6 +6,7 @@
 
     parameters, multiply_adds             of the compact network, as it is shipped
     soft_parameters, soft_multiply_adds   of its matrices one after the other, each gate by how open it is; differentiable
+    soft_bytes                            likewise, of its tables in eight bits
 
 All but the compact counts follow from the axes that a body declares (nn/axes.py). Sizes are those of a network and its inputs
 [n, features], of a body and the inputs [n, width] that reach it, or of any model with bodies in it.
@@ -21,12 +22,12 @@ from jaxtyping import Array, Float, Int
 from meristem.compact import compact, n_parameters
 from meristem.compact.report import multiply_adds as program_multiply_adds
 from meristem.nn import axis_counts
-from meristem.nn.axis_counts import soft_multiply_adds, soft_parameters
+from meristem.nn.axis_counts import STORED_BYTES, soft_bytes, soft_multiply_adds, soft_parameters
 from meristem.nn.body import Body, bodies_of
 from meristem.nn.network import Network
 
-PRICES = ["units", "parameters", "multiply-adds"]
-UNIT = 50  # parameters or multiply-adds that cost as much as a unit
+PRICES = ["units", "parameters", "bytes", "multiply-adds"]
+UNIT = 50  # parameters, bytes or multiply-adds that cost as much as a unit
 INPUT = 3  # units that an input costs besides its weights
 Inputs = Float[Array | np.ndarray, "n features ..."]
 
@@ -71,7 +72,7 @@ def hard_size(model: Any) -> Int[Array, ""]:
 
 
 def soft_cost(network: Network, price: str) -> Float[Array, ""]:
-    """What the penalty multiplies where the price is "parameters" or "multiply-adds": in units of fifty.
+    """What the penalty multiplies where the price is not "units": in units of fifty.
 
     Where inputs may close, each costs three units besides: among many that say nothing the best seem to say something (with 200
     such and 1,000 rows, one unit let 1 to 3 % of them through, three none).
@@ -91,7 +92,8 @@ def multiply_adds(network: Network) -> int:
 
 
 parameters = n_parameters  # of the compact form, exactly
-SOFT = {"parameters": soft_parameters, "multiply-adds": soft_multiply_adds}
+SOFT = {"parameters": soft_parameters, "bytes": soft_bytes, "multiply-adds": soft_multiply_adds}
+OTHERS = {"parameters": (1, 1), "bytes": (STORED_BYTES, 1), "multiply-adds": (0, 1)}  # of numbers without axes: vectors, maps
 
 
 def _bodies(model: Any) -> list[Body]:

@@ -15,11 +15,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from meristem.commands.entry import on_shutdown
 from meristem.commands.parsing import as_options, check_out, command_line
+from meristem.export.c import c_text
+from meristem.export.c_file import COptions
+from meristem.export.endings import ending_of
 from meristem.files.atomic_write import OutputError, check_disk_space
 from meristem.files.file_kinds import packed_file
 from meristem.folders.checkpoints import Checkpoints
@@ -30,6 +34,7 @@ from meristem.report.formatting import interval_text, score_text
 from meristem.report.task_metrics import METRICS
 from meristem.show.describe import print_table
 from meristem.show.elements import shorten
+from meristem.tables.encoding import codes
 from meristem.tables.evaluation import onnx_agreement
 from meristem.tables.fitting import check_options, fit_planned, plan_fit
 from meristem.tables.reading import read_table
@@ -37,7 +42,7 @@ from meristem.tables.split import TableSplit
 from meristem.train.placement import check_executor, on_workers
 
 CLASS_WARNINGS = "The (number of unique classes|least populated class)"  # scikit-learn's; tables/split.py says the same
-FILES = ["model.safetensors", "model.onnx", "report.html"]
+FILES = ["model.safetensors", "model.onnx", "report.html", "model.c", "model.h"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Job:
     fit: Callable[[float], Any]  # the model, given when the command began
     onnx: Callable[[Any], bytes | None]
     page: Callable[[Any], str]
+    c: Callable[[Any], list[bytes]] | None = None  # with a budget of flash: the C file of the model, and its header
 
 
 def run(args: argparse.Namespace) -> int:
@@ -107,6 +113,7 @@ def table_job(args: argparse.Namespace) -> Job:
         raise ValueError("--target COLUMN is missing: the column to predict.")
     body = "budding" if args.body is None else args.body
     settings: dict[str, Any] = {"body": body} | {name: getattr(args, name) for name in ("budget", "rule", "refit", "seconds")}
+    settings |= {"bits": args.bits} if isinstance(args.budget, str) else {}
     settings |= {"metric": args.metric} | ({} if args.threshold is None else {"threshold": _number_or_rule(args.threshold)})
     settings |= {"random_state": args.seed} | ({} if args.max_epochs is None else {"max_epochs": args.max_epochs})
     test = args.test_file or (0.2 if args.test is None else args.test)
@@ -131,7 +138,8 @@ def table_job(args: argparse.Namespace) -> Job:
 
     digests = {"table": table.digest, "test": split.test_table.digest}
     own = (settings | options, digests, tuple(settings), plan.n_bytes, plan.estimator)
-    return Job(*own, lambda begun: fit_planned(plan, begun=begun), onnx, lambda model: render_page(from_table(model)))
+    c = partial(_c_files, split=split) if isinstance(args.budget, str) else None
+    return Job(*own, lambda begun: fit_planned(plan, begun=begun), onnx, lambda model: render_page(from_table(model)), c)
 
 
 def _last_call(folder: RunFolder, checkpoints: Checkpoints | None) -> str:
@@ -166,7 +174,7 @@ def _removing_new_folder(out: Path) -> Iterator[Callable[[], None]]:
 
 def _files(model: Any, job: Job, out: Path) -> tuple[dict[str, Any], list[str]]:
     """Return the ONNX file and the report, and a line for each that failed: the trained model is saved in any case."""
-    model_path, onnx_path, report_path = (str(out / name) for name in FILES)
+    model_path, onnx_path, report_path = (str(out / name) for name in FILES[:3])
     export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
     report = f"in Python: meristem.load({model_path!r}).report({report_path!r})"
     files, failures = {}, []
@@ -178,7 +186,20 @@ def _files(model: Any, job: Job, out: Path) -> tuple[dict[str, Any], list[str]]:
             files[name] = content()
         except Exception as error:
             failures.append(f"{name} was not written: {_sentence(error)} The model is saved; try again {remedy}")
+    if job.c is not None:
+        try:
+            files |= dict(zip(FILES[3:], job.c(model), strict=True))
+        except Exception as error:
+            failures.append(f"{FILES[3]} was not written: {_sentence(error)} The model is saved; docs/devices.md says how.")
     return {name: content for name, content in files.items() if content is not None}, failures
+
+
+def _c_files(model: Any, split: Any) -> list[bytes]:
+    """Return the C file of the model in the bits of its budget, and the header."""
+    rows = codes(model.schema, split.table, split.train_rows)
+    options = COptions("model", bits=model.estimator.bits, X=rows, budget=model.estimator.budget)
+    texts = c_text(model.estimator.compact(), options, scaling=model.inputs, ending=ending_of(model.estimator._targets_))
+    return [text.encode() for text in texts]
 
 
 def _publish(folder: RunFolder, model: Any, files: dict[str, Any], failures: list[str]) -> list[Path]:

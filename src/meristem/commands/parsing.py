@@ -116,11 +116,22 @@ THRESHOLD = (
     "of two classes: best-f1, cost=FP:FN (such as cost=1:20) or recall=0.9, chosen on out-of-fold predictions, or a number; "
     "the rarer class is the positive one if it has less than a tenth of the rows, else the second (default: 0.5)"
 )
+BUDGET = (
+    "maximum number of parameters, instead of a search for the penalty; or the flash that the model's C file, which is then "
+    "written, too, may take: '2 KB', in so many --bits"
+)
 EVERY = "seconds between checkpoints, which take at most 5 %% of the time (default: %(default)g)"
 EXECUTOR = (
     "train networks on other processes or machines: processes (one for each core of this machine) or ray (a cluster, see "
     "--address); the results are the same (default: in this process)"
 )
+
+
+def budget_of(text: str) -> int | str:
+    """Return a number of parameters, or a text that is no number, such as "2 KB"."""
+    return int(text) if text.strip().lstrip("+-").isdecimal() else text
+
+
 ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     # commands, name, type (bool: a flag; list: may be repeated), default (...: required), what its value is called, help
     ("fit", "--target", str, None, "COLUMN", "the column to predict; of a folder of pictures there is none"),
@@ -128,7 +139,8 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("fit", "--image-size", str, None, "SIZE", SIZE),
     ("fit", "--task", str, None, "TASK", "class or number (default: inferred from the column)"),
     ("fit", "--body", str, None, "BODY", BODY),
-    ("fit", "--budget", int, None, "N", "maximum number of parameters, instead of a search for the penalty"),
+    ("fit", "--budget", budget_of, None, "N", BUDGET),
+    ("fit", "--bits", int, 8, "N", "with --budget in bytes: of the C file, 8 or 16 (default: %(default)s)"),
     ("fit", "--rule", str, "1se", "RULE", "1se (default): the highest penalty within one standard error; min: the best"),
     ("fit", "--refit", str, "auto", "MODEL", REFIT),
     ("fit", "--metric", str, None, "NAME", METRIC),
@@ -166,8 +178,16 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("export", "--onnx", Path, None, "FILE", "the ONNX file to write"),
     ("export", "--c", Path, None, "FILE", "the C file to write, and its header beside it"),
     ("export", "--bits", int, None, "N", "with --c: weights and values of 8 or 16 bits; needs --rows"),
-    ("export", "--rows", Path, None, "TABLE", "with --bits: the training table of a table's model, which shows the ranges"),
+    (
+        "export",
+        "--rows",
+        Path,
+        None,
+        "FILE",
+        "with --bits: the training table, or rows or images (.npy), which show the ranges",
+    ),
     ("export", "--budget", str, None, "BYTES", "with --c: the flash that the file may take, such as '2 KB'"),
+    ("export", "--pixels", str, None, "TYPE", "with --c: uint8 or uint8/255 where x holds bytes, of models on images"),
     ("export", "--numbers", str, "float", "TYPE", "with --c: the type of its numbers, float, double or int (default: float)"),
 ]
 

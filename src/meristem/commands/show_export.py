@@ -89,9 +89,9 @@ def run_export(args: argparse.Namespace) -> None:
     is_estimator = hasattr(model, "network_") or is_ensemble
     if hasattr(loaded, "schema"):
         model = replace(loaded, estimator=model)
-    if args.rows is not None and not hasattr(loaded, "schema"):
-        raise ValueError(f"--rows={str(args.rows)!r} is for a table's model; of others call to_c(path, bits=…, X=rows).")
-    options = {"bits": args.bits, "X": args.rows, "numbers": args.numbers, "budget": args.budget}
+    rows = args.rows if args.rows is None or hasattr(loaded, "schema") else _numbers(args.rows)
+    options = {"bits": args.bits, "X": rows, "numbers": args.numbers, "budget": args.budget}
+    options |= {} if args.pixels is None else {"pixels": args.pixels}
     for path, name, own in ((args.onnx, "onnx", {}), (args.c, "c", options)):
         if path is None:
             continue
@@ -100,6 +100,18 @@ def run_export(args: argparse.Namespace) -> None:
         else:
             written = getattr(export, f"to_{name}")(path, compact(_network(model)), **own)
         print(f"{written}: {written.stat().st_size:,} bytes")
+
+
+def _numbers(path: Path) -> np.ndarray:
+    """Return the rows or images of a file of NumPy's; raise ValueError where it is none."""
+    try:
+        rows = np.load(path, allow_pickle=False) if path.suffix == ".npy" else None
+    except (ValueError, EOFError):
+        rows = None
+    if rows is None:
+        problem = "is no .npy file of numbers; write one with numpy.save (a table is for a table's model)"
+        raise ValueError(f"--rows={str(path)!r} {problem}.")
+    return rows
 
 
 def _load(path: Path, member: int | None) -> tuple[Any, Any, list[Any]]:

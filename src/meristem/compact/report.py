@@ -29,6 +29,7 @@ from meristem.gate import is_confined
 from meristem.layers.compact_network import CompactNetwork, n_floats
 from meristem.layers.layer import Affine, Perceptron
 from meristem.layers.ops.jax import DEPTHWISE
+from meristem.layers.ops.loop_convolution import NAME as LOOP_CONVOLUTION
 from meristem.nn import Body, Network
 from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import open_mask
@@ -141,6 +142,8 @@ def _products(jaxpr: Any) -> int:
         if equation.primitive.name == "conv_general_dilated":
             n_out = shapes[1][parameters["dimension_numbers"].rhs_spec[0]]
             count += equation.outvars[0].aval.size * math.prod(shapes[1]) // n_out
+        if equation.primitive.name == LOOP_CONVOLUTION:
+            count += equation.outvars[0].aval.size * math.prod(shapes[1][:-1])
         if parameters.get("name") == DEPTHWISE:
             count += equation.outvars[0].aval.size * math.prod(shapes[0][1:])
         for value in parameters.values():

@@ -42,6 +42,7 @@ class Images(NamedTuple):
     md5: tuple[str, ...]  # of the four contents
     is_mnist: bool
     n_classes: int  # labels are 0 … n_classes − 1
+    shape: tuple[int, int]  # of an image
 
 
 def mnist(task: str = "ten", folder: Path | None = None, *, split: int = 0) -> Parts:
@@ -70,7 +71,8 @@ def images_in(place: Path, name: str, folder: Path | None = None) -> Images:
         raise ValueError(f"{place}: images for training and for testing must have one size, not {sizes}.")
     top, place = places(name, folder)[1][0].resolve(), place.resolve()
     where = place.name if place == top else f"{top.name}/{place.name}"
-    return Images(train, test, where, md5s, md5s == CONTENTS, 1 + int(max(train.y.max(), test.y.max())))
+    n_classes = 1 + int(max(train.y.max(), test.y.max()))
+    return Images(train, test, where, md5s, md5s == CONTENTS, n_classes, arrays[0].shape[1:])
 
 
 def split_images(images: Images, task: str = "ten", *, split: int = 0) -> Parts:

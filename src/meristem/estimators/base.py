@@ -40,7 +40,8 @@ class Estimator(BaseEstimator):
     max_width: int = 64
     feature_gates: bool = False
     price: str = "parameters"
-    budget: int | None = None
+    budget: int | str | None = None
+    bits: int | None = 8
     settle: bool = True
     learning_rate: float | str = "auto"
     batch_size: int | str = "auto"

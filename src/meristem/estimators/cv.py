@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,11 +27,13 @@ from meristem.estimators.curve_measurement import measure_curve
 from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import fit_warning
+from meristem.estimators.flash_budget import FlashBudget
 from meristem.estimators.network_estimator import NetworkEstimator
 from meristem.estimators.parameters import check_parameters, parameters_of
 from meristem.estimators.regressors import BuddingRegressor, RegressorBase, TunnelRegressor
 from meristem.estimators.search import Blocks, Search
 from meristem.estimators.training_settings import Budding, Tunnel
+from meristem.inputs import Inputs
 from meristem.layers.layer import Bag
 from meristem.paths.folds import Fold, has_small_fold
 from meristem.paths.halving import least_loss
@@ -39,7 +42,7 @@ from meristem.paths.result import Path, Point
 from meristem.show.time_left import trainings
 from meristem.train.loop import cores
 from meristem.train.placement import on_workers
-from meristem.train.run import within_budget
+from meristem.train.run import Run, within_budget
 from meristem.train.settle import check_budget, smallest
 
 
@@ -67,8 +70,13 @@ class CrossValidated(Estimator):
         check_parameters(self)
         return self.fit_search(self._planned(X, y, sample_weight, groups=groups))
 
-    def _planned(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, times: Any = None) -> Search:
-        """Return the search before it starts; raise ValueError where no network for this table is within the budget."""
+    def _planned(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, times: Any = None, columns: Any = None
+    ) -> Search:
+        """Return the search before it starts; raise ValueError where no network for this table is within the budget.
+
+        `columns`: the schema of a table and its rows as codes, which its C file reads in place of features.
+        """
         names = parameters_of(self).keys() & parameters_of(self._plain)
         plain = self._plain(**{name: getattr(self, name) for name in names})
         if isinstance(rule := getattr(self, "threshold", None), str):
@@ -78,6 +86,12 @@ class CrossValidated(Estimator):
             check_threshold(rule, table.targets)
         folds = table.folds(self.cv, classes=hasattr(plain, "predict_proba"), groups=groups, times=times)
         networks = len(folds) if self.makes_bag(folds) else 1
+        if isinstance(self.budget, str):
+            with on_device(self.device):
+                search = Search(plain, table, folds, scoring=self.scoring)
+                inputs = None if columns is None else (Inputs(table.inputs.preprocessor, columns[0]), columns[1])
+                flash = FlashBudget.of(plain, table, search.begun_network, search.recipe, networks, inputs)
+            return replace(search, flash=flash, budget=None if flash is None else flash.first(networks))
         budget = None if self.budget is None else float(int(self.budget) // networks)
         search = Search(plain, table, folds, budget=budget, scoring=self.scoring)
         if budget is not None:
@@ -133,6 +147,8 @@ class CrossValidated(Estimator):
             members = path.replace_failed_folds(chosen) if makes_bag else chosen.members
             members = [m for m in members if runs[m].best_epoch]  # others diverged in their first epoch
             of_folds = [within_budget(runs[m], search.prepared) for m in members]  # some were stopped before they settled
+            if makes_bag and search.flash is not None and of_folds:
+                of_folds = search.flash.limited(of_folds, search.prepared, lambda cost, number: None)
             final = of_folds
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
@@ -148,7 +164,9 @@ class CrossValidated(Estimator):
                 n_learned = [len(folds[fold][0]) if has_small_fold(folds) else 0 for fold in own_folds]
                 final = [run for run, n in zip(final, n_learned, strict=True) if 2 * n >= max(n_learned)]
                 run = None if search.watcher.over() else search.on_all_rows(final, blocks)
-                final = [min(final, key=least_loss) if run is None or search.watcher.over() else run]
+                timed, final = final, [min(final, key=least_loss) if run is None or search.watcher.over() else run]
+                if search.flash is not None:
+                    final = search.flash.limited(final, search.prepared, partial(smaller, search, timed, blocks))
             if isinstance(rule, str):
                 search = search.with_threshold(rule, of_folds, own_folds, temperature)
             search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
@@ -176,6 +194,12 @@ class CrossValidated(Estimator):
         bag = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
         self._compact_ = bag if len(members) > 1 else members[0]._compact_
         self._predictor_.layers(np.float64)  # cast now, not in every predict
+
+
+def smaller(search: Search, runs: list[Run], blocks: Blocks, cost: float, number: int) -> list[Run] | None:
+    """Return a run on all rows of a network that costs no more, or None where it diverged, or there is no time."""
+    run = None if search.watcher.over() else replace(search, budget=cost).on_all_rows(runs, blocks, f"smaller-{number}")
+    return None if run is None or run.diverged or search.watcher.over() else [run]
 
 
 def cv_results(path: Path) -> dict[str, Any]:

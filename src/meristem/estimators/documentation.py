@@ -24,9 +24,12 @@ PARAMETERS = {
     "max_width": "With width='auto': the largest. Tunnels begin with 32, and get more where over half of the units are open.",
     "feature_gates": "Gives each feature a gate with a price, initially open: the gates of useless features close.",
     "price": "What `penalty` is the price of: 'units' (as in the paper: units, layers, and dimensions of a learned width), or "
-    "the cost of a unit in memory ('parameters') or in computation ('multiply-adds'), fifty of which cost as much as a unit.",
-    "budget": "The most parameters (or multiply-adds, as `price` says) of the compact network, in place of `penalty`: the "
-    "price is then adapted during training, and the limit holds.",
+    "the cost of a unit in memory ('parameters', or 'bytes' of tables in eight bits) or in computation ('multiply-adds'), "
+    "fifty of which cost as much as a unit.",
+    "budget": "The most parameters (or bytes or multiply-adds, as `price` says) of the compact network, in place of `penalty`: "
+    "the price is then adapted during training, and the limit holds. Or the flash that its C file may take, as '2 KB' "
+    "(docs/devices.md).",
+    "bits": "With a budget of flash: the bits of the C file, as of `to_c(bits=…)`; None is float.",
     "settle": "From the first drop of the learning rate on, gates that are not worth their price close; in the last stage they "
     "stay closed, and the model is one of that stage. False keeps the best of all epochs, whose gates are often barely open.",
     "depth": "Layers of a highway; the most of a tunnel, which has two at first, and more if over half of its units open.",

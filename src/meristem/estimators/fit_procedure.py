@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from meristem.estimators.encoded_table import EncodedTable
+from meristem.estimators.flash_budget import FlashBudget
 from meristem.estimators.training_settings import foresight, is_crowded
 from meristem.nn import Network
 from meristem.nn.structure import structure
@@ -65,6 +66,7 @@ class FitProcedure:
     watch: WatcherGroup
     is_patient: bool  # whether the loss of held-out rows may rise for long
     predictability: float | None  # None: not computed
+    flash: FlashBudget | None = None
 
     def run(self, state: TrainState, *, is_first: bool) -> tuple[Run, Run]:
         """Return the run of the final network, and the one that determined how long to train, which may be the same.
@@ -73,7 +75,7 @@ class FitProcedure:
         """
         if not is_first:
             run = self._train(state, self.knobs, "train")
-            return run, run
+            return self._within_flash(run, [], None), run
         knobs, rooms = self._choose_dropout(state), self.estimator._rooms
         self.watch.expect(float(self.fold is not None))
         self.watch.may_enlarge(*foresight(rooms, 0))
@@ -97,12 +99,28 @@ class FitProcedure:
             restart_knobs = knobs._replace(learning_rate=RESTART_FACTOR * knobs.learning_rate, patience=patience)
             other = self._train(self.estimator._new_state(self.table, room, number), restart_knobs, f"restart-{number}")
             run = min(run, other, key=_training_error)
-        if self.fold is None or not run.best_epoch or not self._is_complete(run):
-            return run, run
+        if not run.best_epoch or not self._is_complete(run):
+            return self._within_flash(run, [], None), run
+        if self.fold is None:
+            return self._within_flash(run, [run], room), run
         self.watch.may_enlarge(np.inf, 1.0)
-        state, watch = self.estimator._new_state(self.table, room), self.watch.part("replay")
-        replayed = replay_on_all_rows([run], state, [self.prepared], self._n, run.knobs.budget, watch)
-        return run if replayed.diverged else replayed, run
+        replayed = self._replayed(run, room, run.knobs.budget, "replay")
+        return self._within_flash(run if replayed.diverged else replayed, [run], room), run
+
+    def _replayed(self, run: Run, room: Any, budget: Any, part: str) -> Run:
+        state = self.estimator._new_state(self.table, room)
+        return replay_on_all_rows([run], state, [self.prepared], self._n, budget, self.watch.part(part))
+
+    def _within_flash(self, run: Run, timed: list[Run], room: Any) -> Run:
+        """Return the run, or one whose C file is within a budget in bytes, trained as long as those `timed`, if any."""
+        if self.flash is None:
+            return run
+
+        def retrained(cost: float, number: int) -> list[Run] | None:
+            runs = [self._replayed(own, room, cost, f"smaller-{number}") for own in timed]
+            return None if any(own.diverged or self.watch.over() for own in runs) else runs
+
+        return self.flash.limited([run], self.prepared, retrained)[0]
 
     @property
     def _n(self) -> int:

@@ -11,13 +11,12 @@ import warnings
 from functools import partial
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from meristem.cache import keep_programs
 from meristem.check import many
-from meristem.compact import CompactNetwork, compact
+from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.base import Estimator
 from meristem.estimators.documentation import registered
@@ -28,7 +27,7 @@ from meristem.estimators.image_base import ImageClassifierBase
 from meristem.estimators.image_input import EncodedImages, pixel_scaling
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import continued
-from meristem.layers.image_layers import Pixels
+from meristem.layers.image_layers import raw_pixels
 from meristem.nn import Network
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.loop import DivergedError, fit
@@ -183,14 +182,6 @@ def stages_of(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_bytes(images: np.ndarray) -> bool:
     return images.dtype == np.uint8
-
-
-def raw_pixels(network: CompactNetwork, unit: float) -> CompactNetwork:
-    """Return the network of pixels in units of 1 / `unit` as one of pixels as they are."""
-    first, *rest = network.layers
-    assert isinstance(first, Pixels)
-    mean, scale = (tuple(unit * value for value in values) for values in (first.mean, first.scale))
-    return eqx.tree_at(lambda n: n.layers, network, (Pixels(mean, scale, first.input_shape), *rest))
 
 
 def padded(table: EncodedImages) -> Data:

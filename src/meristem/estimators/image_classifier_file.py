@@ -23,13 +23,14 @@ from meristem.estimators.estimator_file import (
     unfitted,
     unpack_path,
 )
-from meristem.estimators.image_classifier import HISTORY, TunnelImageClassifier, raw_pixels
+from meristem.estimators.image_classifier import HISTORY, TunnelImageClassifier
 from meristem.estimators.image_cv import TunnelImageClassifierCV
 from meristem.files import FileKind, register
 from meristem.files.named_arrays import Arrays, by_path, is_between, on_device, separated
 from meristem.files.network_file import structure_of, unpack_network
 from meristem.files.run_file import STATE, state_structure, unpack_state
 from meristem.json_schema import COUNT, FLAG, NUMBER, OBJECT, POSITIVE, TEXT, check_json
+from meristem.layers.image_layers import raw_pixels
 from meristem.targets import Classes, unpack as unpack_targets
 
 LEARNED: dict[str, Any] = {

@@ -21,6 +21,7 @@ from meristem.compact.inference import as_numpy
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE, FitProcedure, fit_warning
+from meristem.estimators.flash_budget import FlashBudget
 from meristem.estimators.input_checks import weights_of
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import TrainingSettings, continued
@@ -149,10 +150,14 @@ class NetworkEstimator(TrainingSettings):
             is_patient = has_dev and isinstance(self.patience, str)
             recipe = self._recipe(targets, 0 if is_stream else n, has_dev=has_dev, work=work, is_patient=is_patient)
             knobs = self._knobs(facts, table, is_patient=dev is not None)
+            flash = None if is_stream else FlashBudget.of(self, table, state.network, recipe)
+            knobs = knobs if flash is None else knobs._replace(budget=flash.first())
             prepared = prepared_data(table, state.network, recipe.task, dev)
             with checkpointing(self, table, watch, say, dev) as watcher:
                 predicted = facts.get("predictability_")
-                procedure = FitProcedure(self, table, prepared, recipe, knobs, fold, epochs, watcher, is_patient, predicted)
+                procedure = FitProcedure(
+                    self, table, prepared, recipe, knobs, fold, epochs, watcher, is_patient, predicted, flash
+                )
                 run, timed_run = procedure.run(state, is_first=is_first)
             if is_first and facts.get("input_dropout_"):
                 facts["input_dropout_"] = round(float(np.asarray(timed_run.knobs.dropout)), 6)

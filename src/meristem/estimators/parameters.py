@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from meristem.check import MOST, check_number, check_size, short, unknown
 from meristem.complexity import PRICES
 from meristem.estimators.fit_context import find_device
+from meristem.export.c_sizes import bytes_of
 from meristem.forks import check_fork
 from meristem.layers.activation import ACTIVATIONS
 from meristem.nn.image_ends import image_shape
@@ -53,6 +54,8 @@ def check_parameters(estimator: Any) -> None:
     check_fork()
     for name in parameters_of(estimator):
         check_parameter(name, getattr(estimator, name))
+    if isinstance(estimator.budget, str) and not hasattr(estimator, "bits"):
+        raise ValueError(f"budget={estimator.budget!r}: bytes are for models of tables; give a number of {estimator.price}.")
 
 
 def check_parameter(name: str, value: Any) -> None:
@@ -148,6 +151,13 @@ def _check_class_weight(name: str, value: Any) -> None:
             NON_NEGATIVE.check(f"{name}[{label!r}]", weight)
 
 
+def check_flash(name: str, value: Any) -> None:
+    """Raise ValueError unless the value is a text with a number of bytes and its unit."""
+    if not isinstance(value, str) or value.strip().isdecimal():
+        raise ValueError(f"{name}={short(value)} must be {FLASH.requirement}.")
+    bytes_of(value)
+
+
 AUTO, NONE = literal("auto"), literal(None)
 NON_NEGATIVE = number("of at least 0", lambda value: 0 <= value < math.inf)
 POSITIVE = number("above 0", lambda value: 0 < value < math.inf)
@@ -182,6 +192,8 @@ NAMES = accepting(
 )
 FOLDS = accepting("int, splitter or list of splits", "a number of folds, a scikit-learn splitter, or a list of splits", _is_cv)
 
+FLASH = Constraint("str", 'bytes of flash, such as "2 KB"', check_flash)
+
 CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     **dict.fromkeys(["feature_gates", "settle", "standardize", "warm_start", "resume", "halving"], (FLAG,)),
     **dict.fromkeys(["max_width", "depth", "max_leaves"], (size(),)),
@@ -194,7 +206,8 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "learning_rate": (POSITIVE, AUTO),
     "depth_decay": (DECAY,),
     "validation_fraction": (SHARE,),
-    "budget": (size(2**53), NONE),
+    "budget": (size(2**53), FLASH, NONE),
+    "bits": (accepting("int", "8, 16", lambda value: not isinstance(value, bool) and value in (8, 16)), NONE),
     "price": (choice(lambda: PRICES),),
     "loss": (choice(losses),),
     "rule": (choice(lambda: ["min", "1se"]),),

@@ -56,6 +56,7 @@ class Search:
     folds: list[Fold]
     seeds: int = 1
     budget: float | None = None
+    flash: Any = None  # FlashBudget, in bytes; then `budget` is a guess
     together: bool | None = None
     scoring: Any = None  # as scikit-learn takes it; None: the held-out loss
     watcher: WatcherGroup = field(default_factory=lambda: WatcherGroup([]))
@@ -136,10 +137,10 @@ class Search:
         options: dict[str, Any] = {"stays": stays, "together": self.together, "all_begin": not first, "watcher": watcher}
         return trained(self.begun(members), self.prepared, settings_of(members), max_epochs=self.max_epochs, **options)
 
-    def on_all_rows(self, runs: list[Run], blocks: Blocks = ()) -> Run:
+    def on_all_rows(self, runs: list[Run], blocks: Blocks = (), part: str = "replay") -> Run:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
         self.watcher.expect(0)
-        watcher, every = self.watcher.part("replay"), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
+        watcher, every = self.watcher.part(part), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
         return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
 
     def path(self, members: list[Member], runs: list[Run], seconds: float = 0.0) -> Path:

@@ -111,7 +111,7 @@ class TrainingSettings(Estimator):
 
     def _knobs(self, facts: dict[str, Any], table: EncodedTable, *, is_patient: bool = False) -> Knobs:
         if self.budget is not None and (self.price == "units" or not self.settle):
-            raise ValueError(f"budget={self.budget!r} needs price='parameters' or 'multiply-adds', and settle=True.")
+            raise ValueError(f"budget={self.budget!r} needs a price other than 'units', and settle=True.")
         n, l2, dropout = facts["n_samples_seen_"], self.l2, self.input_dropout
         if isinstance(l2, str):
             l2 = self._defaults.l2(n, table.targets, facts["predictability_"], equal_weights=table.has_equal_weights)
@@ -120,7 +120,7 @@ class TrainingSettings(Estimator):
             penalty=facts["penalty_"] if isinstance(self.penalty, str) else float(self.penalty),
             l2=float(l2),
             dropout=(facts["input_dropout_"] if isinstance(dropout, str) else float(dropout)) or None,
-            budget=None if self.budget is None else float(self.budget),
+            budget=None if self.budget is None or isinstance(self.budget, str) else float(self.budget),
             patience=float(self._patience(n, is_patient=is_patient)),
             passes=1 if table.is_stream else self._passes(len(table.y)),
         )

@@ -20,12 +20,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from meristem.check import MOST, check_number, check_size, unknown
+from meristem.nn.images import IMAGE_BODIES
 from meristem.train.loop import MAX_EPOCHS
 
 MAX_MEMBERS = 10_000  # of a population
 PATH_RANGE = (0.1, 100.0)  # the ends of a penalty path, relative to --penalty
 # Name → body; all but the plain highway network are penalized.
-MODELS = {"tunnel": "tunnel", "budding": "budding", "highway": "highway", "highway-penalized": "highway"}
+FEATURE_MODELS = {"tunnel": "tunnel", "budding": "budding", "highway": "highway", "highway-penalized": "highway"}
+MODELS = FEATURE_MODELS | {body: body for body in IMAGE_BODIES}
 UNPENALIZED = "highway"
 
 
@@ -118,7 +120,9 @@ class Options:
         "network within one standard error of it",
         metavar="HOW",
     )
-    models: tuple[str, ...] = choice_option(("tunnel", "budding", "highway"), MODELS, f"with commas, of {', '.join(MODELS)}")
+    models: tuple[str, ...] = choice_option(
+        ("tunnel", "budding", "highway"), FEATURE_MODELS, f"with commas, of {', '.join(FEATURE_MODELS)}"
+    )
     seeds: int = integer_option(1, "seeds 0 … N−1", most=MAX_MEMBERS)
     max_epochs: int = integer_option(MAX_EPOCHS, "stop there at the latest")
     width: int | None = integer_option(None, "units of a layer", default_text="the paper's")

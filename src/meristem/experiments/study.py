@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any
 
 import equinox as eqx
@@ -22,6 +23,7 @@ import meristem
 from meristem.compact import n_parameters
 from meristem.experiments.options import Options
 from meristem.nn import Network
+from meristem.nn.network import BODIES
 from meristem.pictures.studies.study_pictures import StudyPictures
 from meristem.show.describe import without_empty
 from meristem.show.measures import LOSS, MACRO_F1, Measure, error_measure
@@ -36,7 +38,15 @@ Arrays = dict[str, np.ndarray]
 Average = Callable[[Sequence[float], int], str]  # of values, with so many digits
 PaperValues = Mapping[str, Mapping[str, float]]  # "model/task" → what the paper reports
 HISTORY_FIELDS = ["error", "loss", "macro_f1", "dev_error", "dev_loss", "dev_macro_f1"]
-HISTORY_FIELDS += ["layer_sizes", "hard_size", "stage", "waited"]
+HISTORY_FIELDS += ["layer_sizes", "hard_size", "hard_cost", "stage", "waited"]
+
+
+def features_network(task: "Task", body: str, *, key: Any) -> Network:
+    """Return a network on vectors of features."""
+    size: dict[str, Any] = {"width": "auto", "max_width": task.width} if task.learns_width else {"width": task.width}
+    if "depth" in signature(BODIES[body]).parameters:
+        size["depth"] = task.depth
+    return Network.create(body, task.data.x.shape[1], task.n_out, key=key, **size)
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,7 @@ class Task:
     record_fields: dict[str, Any] = field(default_factory=dict)  # further values of its records: features, split
     arrays: Arrays = field(default_factory=dict)  # further arrays of history.npz, below data/
     learns_width: bool = False  # up to `width`
+    create: Callable[..., Network] = features_network  # (task, body, key=…)
 
     @property
     def measure(self) -> Measure:

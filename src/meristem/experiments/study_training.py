@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,6 @@ from meristem.experiments.study import Plan, Record, Result, Study, Task, record
 from meristem.files.run_file import pack_recipe
 from meristem.folders.checkpoints import Checkpoints, digest_of
 from meristem.folders.run_folder import RunFolder
-from meristem.nn import Network
-from meristem.nn.network import BODIES
 from meristem.show.describe import SETTINGS, describe_settings
 from meristem.show.measures import Measure
 from meristem.show.progress import Progress
@@ -113,10 +110,7 @@ def train(model: str, task: Task, options: Options, trainer: Trainer) -> list[tu
     """Train a model on a task at every setting with every seed."""
     members = options.members(model)
     dropout, rate, penalty, seeds = (np.asarray(values) for values in zip(*members, strict=True))
-    size: dict[str, Any] = {"width": "auto", "max_width": task.width} if task.learns_width else {"width": task.width}
-    if "depth" in signature(BODIES[MODELS[model]]).parameters:
-        size["depth"] = task.depth
-    create = partial(Network.create, MODELS[model], task.data.x.shape[1], task.n_out, **size)
+    create = partial(task.create, task, MODELS[model])
     networks = jax.vmap(lambda key: create(key=key))(seed_keys(seeds.tolist(), 0))
 
     def train_population(watchers: list[Watcher]) -> Run:

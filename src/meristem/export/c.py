@@ -27,7 +27,7 @@ import numpy as np
 from meristem.check import cut, many
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy
-from meristem.export.c_file import CFile, Columns, COptions, identifier
+from meristem.export.c_file import PIXELS, CFile, Columns, COptions, identifier
 from meristem.export.c_inputs import input_lines
 from meristem.export.c_storage import Storage, placed
 from meristem.export.endings import (
@@ -46,7 +46,7 @@ from meristem.export.endings import (
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import LIMIT
-from meristem.layers.image_layers import Pixels
+from meristem.layers.image_layers import Pixels, raw_pixels
 from meristem.layers.ops.c import INPUTS, Column, CProgram, Value, number
 from meristem.layers.ops.c_integer import IntegerProgram
 from meristem.layers.ops.c_integer_images import ImageIntegerProgram
@@ -79,7 +79,8 @@ def to_c(
     class_names   whether the names of the classes are constants of the file, too
     bits          8 or 16: weights and values are integers of so many bits
     X             with bits: training rows [rows, columns], which show the range of each value
-    pixels        "uint8": x holds bytes, of networks on images
+    pixels        of networks on images, "uint8": x holds bytes, read as the numbers that they are; "uint8/255": bytes, of a
+                  network that takes numbers from 0 to 1; X holds bytes, too
     budget        bytes of flash, or such as "2 KB": ValueError if the file may take more, linked for a Cortex-M4F with -Os
 
     >>> import jax, tempfile
@@ -116,11 +117,32 @@ def c_text(
     feature_names: Sequence[str] | None = None,
 ) -> tuple[str, str]:
     """Return the C file and its header, as text."""
+    file, program, memory, body, n_parameters, notes = _recorded_file(network, options, scaling, ending, feature_names)
+    return file.text(program, memory, body, n_parameters, notes)
+
+
+def flash_bound(
+    network: CompactNetwork | Network, options: COptions, *, scaling: Scaling | None = None, ending: Ending = Raw()
+) -> int:
+    """Return the most bytes of flash that the C file takes, linked for a Cortex-M4F with -Os."""
+    file, program, _, body, *_ = _recorded_file(network, options, scaling, ending, None)
+    return file.flash(program, body)[0]
+
+
+def _recorded_file(
+    network: CompactNetwork | Network,
+    options: COptions,
+    scaling: Scaling | None,
+    ending: Ending,
+    feature_names: Sequence[str] | None,
+) -> tuple[CFile, CProgram, int, list[str], int, list[str]]:
+    """Return the file, its program, numbers on the stack, the lines of its function, parameters, and notes."""
     if options.class_names and not isinstance(ending, OneOf):
         raise ValueError("class_names=True is for a classifier; this model has no classes.")
     small, n_in, n_out, ending = check_network(network, ending)
-    if isinstance(small.layers[0], Pixels) and scaling is None:
-        columns = Columns.of_image(small.layers[0].input_shape, is_bytes=options.pixels is not None)
+    if isinstance(first := small.layers[0], Pixels) and scaling is None:
+        small = raw_pixels(small, PIXELS[options.pixels] if options.pixels else 1.0)
+        columns = Columns.of_image(first.input_shape, is_bytes=options.pixels is not None)
     elif options.pixels is not None:
         raise ValueError(f"pixels={options.pixels!r} is for networks on images; leave it out.")
     else:
@@ -139,7 +161,7 @@ def c_text(
         body.append(f"copy({last.size}, {z}, y);")
     body += ending_lines(program, ending, last.size, options)
     file = CFile(identifier(options.name), columns, ending, last.size, options)
-    return file.text(program, storage.size, body, small.n_parameters, notes)
+    return file, program, storage.size, body, small.n_parameters, notes
 
 
 def recorded(

@@ -24,7 +24,8 @@ from meristem.inputs.schema import CATEGORY, DATE
 from meristem.layers.ops.c import CProgram, CTable, Step, number
 
 LINE = 116
-NUMBERS, PIXELS = ["float", "double", "int"], ["uint8"]
+NUMBERS = ["float", "double", "int"]
+PIXELS = {"uint8": 1.0, "uint8/255": 255.0}  # what a byte is divided by
 LISTED = 200  # columns, classes
 EXPONENTS = {"float": ("-87.0f", "88.0f"), "double": ("-708.0", "708.0")}  # the range of e^z
 BYTES = {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "float": 4, "double": 8}
@@ -67,7 +68,7 @@ class COptions:
         if self.bits is not None and self.numbers == "double":
             raise ValueError('numbers="double" is for networks in floating point; give "float" or "int", or leave out bits.')
         if self.pixels not in (None, *PIXELS):
-            raise unknown("pixels", self.pixels, PIXELS)
+            raise unknown("pixels", self.pixels, [*PIXELS])
         if self.budget is not None:
             bytes_of(self.budget)
         if self.bits is not None and self.X is None:
@@ -163,19 +164,10 @@ class CFile:
         self, program: CProgram, memory: int, body: list[str], n_parameters: int, notes: Sequence[str] = ()
     ) -> tuple[str, str]:
         """Return the C file and its header."""
-        largest_index = max((int(table.values.max()) for table in program.tables if table.kind == "INDEX"), default=0)
-        value, most = INTEGERS.get(self.bits or 0, (self.kind, ""))
-        low, high = EXPONENTS.get(self.kind, ("", ""))
-        index = "uint8_t" if largest_index < 256 else "uint16_t"
-        types = {"WEIGHT": "float", "REAL": self.kind, "INDEX": index, "VALUE": value}
-        types |= {"SUM": "int32_t", "FACTOR": "uint16_t", "SHORT": "int16_t", "MOST": most, "LOWEST": low, "HIGHEST": high}
-        flash = tables = sum(table.values.size * BYTES[types[table.kind]] for table in program.tables)
-        text = "\n".join(body)
-        names = called_by(text, bits=self.bits, is_integer=self.kind == "int32_t")
-        functions = [text_of(function, bits=self.bits, is_integer=self.kind == "int32_t") for function in names]
+        types, text = self._types(program), "\n".join(body)
+        functions = [text_of(name, bits=self.bits, is_integer=self.kind == "int32_t") for name in self._called(text)]
         inside = "\n".join(functions) + text
-        lines = len(body) + text.count("conv(")  # a call with many arguments is as long as two
-        flash += 4 * len(program.tables) + code_bound(names, lines, self.numbers)
+        flash, tables = self.flash(program, body)
         if self.options.budget is not None and flash > (most_bytes := bytes_of(self.options.budget)):
             advice = "a smaller network (budget= or a higher penalty of the estimator)" if self.bits == 8 else "bits=8"
             problem = f"the file takes up to {flash:,} bytes of flash, {tables:,} of them tables; try {advice}"
@@ -191,7 +183,7 @@ class CFile:
                 self._names_table(),
                 *functions,
                 f"\n{self.prototype}\n{{\n",
-                f"    {value} m[{memory}];\n" * bool(memory),
+                f"    VALUE m[{memory}];\n" * bool(memory),
                 f"    int {', '.join(counters)};\n" * bool(counters),
                 "\n" * bool(memory or counters),
                 *(f"    {line}\n" if line else "\n" for line in body),
@@ -201,15 +193,36 @@ class CFile:
         code = re.sub(rf"\b({'|'.join(types)})\b", lambda match: types[match[0]], code)
         if self.kind == "double":
             code = re.sub(r"(\d\.\d+(?:e-?\d+)?)f\b", r"\1", code)
-        stack = stack_bound(memory * BYTES[value], self.numbers, self.bits, has_convolutions="conv(" in inside)
+        values = memory * BYTES[types["VALUE"]]
+        stack = stack_bound(values, self.numbers, self.bits, has_convolutions="conv(" in inside)
         products = sum(step.products for step in program.steps if isinstance(step, Step))
         costs = [
             f"{many(n_parameters, 'parameter')}, {many(products, 'multiply-add')}",
             f"flash: at most {many(flash, 'byte')} on a Cortex-M4F with -Os, {tables:,} of them tables",
-            f"memory: at most {many(stack, 'byte')} of stack there, {memory * BYTES[value]:,} of them values; nothing else",
+            f"memory: at most {many(stack, 'byte')} of stack there, {values:,} of them values; nothing else",
             *notes,
         ]
         return self._comment(code, costs) + code, self._header()
+
+    def flash(self, program: CProgram, body: list[str]) -> tuple[int, int]:
+        """Return the most bytes of flash that the file takes, and those of its tables."""
+        types, text = self._types(program), "\n".join(body)
+        lines = len(body) + text.count("conv(")  # a call with many arguments is as long as two
+        tables = sum(table.values.size * BYTES[types[table.kind]] for table in program.tables)
+        tables += self.n_y * (self._longest_name + 1) if self.has_class_names else 0
+        return tables + 4 * len(program.tables) + code_bound(self._called(text), lines, self.numbers), tables
+
+    def _types(self, program: CProgram) -> dict[str, str]:
+        """Return what stands for each of the words in capitals in the text of functions and tables."""
+        largest_index = max((int(table.values.max()) for table in program.tables if table.kind == "INDEX"), default=0)
+        value, most = INTEGERS.get(self.bits or 0, (self.kind, ""))
+        low, high = EXPONENTS.get(self.kind, ("", ""))
+        index = "uint8_t" if largest_index < 256 else "uint16_t"
+        types = {"WEIGHT": "float", "REAL": self.kind, "INDEX": index, "VALUE": value, "SUM": "int32_t", "FACTOR": "uint16_t"}
+        return types | {"SHORT": "int16_t", "MOST": most, "LOWEST": low, "HIGHEST": high}
+
+    def _called(self, text: str) -> list[str]:
+        return list(called_by(text, bits=self.bits, is_integer=self.kind == "int32_t"))
 
     def _macros(self, program: CProgram, types: dict[str, str]) -> str:
         readers = {MACROS[table.kind]: READERS[types[table.kind]] for table in program.tables}
@@ -240,8 +253,11 @@ class CFile:
         return f"\n{self._names_declaration()} FLASH = {{\n{''.join(texts)}}};\n"
 
     def _names_declaration(self) -> str:
-        longest = max(len(str(name).encode()) for name in self.ending.classes.tolist())  # type: ignore[union-attr]
-        return f"const char {self.name}_classes[{self.n_y}][{longest + 1}]"
+        return f"const char {self.name}_classes[{self.n_y}][{self._longest_name + 1}]"
+
+    @property
+    def _longest_name(self) -> int:
+        return max(len(str(name).encode()) for name in self.ending.classes.tolist())  # type: ignore[union-attr]
 
     def _returns(self) -> tuple[str, list[str]]:
         """Return what the function returns, and what each y is."""

@@ -34,7 +34,7 @@ BODY, LINE = 90, 32
 DOUBLE, FACTOR = 5200, 2.5  # in double: the arithmetic of the C compiler's own library, and by how much functions are larger
 CALLS = {"float": 104, "double": 192, "integers": 144}  # saved registers, arguments and counters of all functions at once
 CONVOLUTIONS = {"float": 72, "double": 56, "integers": 128}  # what their many arguments and counters take more
-UNITS = {"": 1, "B": 1, "KB": 1024, "KIB": 1024}
+UNITS = {"": 1, "B": 1, "BYTES": 1, "KB": 1024, "KIB": 1024}  # as linkers count
 
 
 def code_bound(functions: Iterable[str], lines: int, numbers: str) -> int:

@@ -13,6 +13,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
+from meristem.layers.compact_network import CompactNetwork
 from meristem.layers.layer import Constants, Layer, V
 from meristem.layers.ops.base import Ops
 
@@ -35,6 +36,14 @@ class Pixels(Layer):
         h = ops.channels_first(2, len(self.input_shape) == 3, h)
         factor = 1 / np.array(self.scale)
         return ops.depthwise(factor[:, None, None], -np.array(self.mean) * factor, h, name="pixels")
+
+
+def raw_pixels(network: CompactNetwork, unit: float) -> CompactNetwork:
+    """Return the network of pixels in units of 1 / `unit` as one of pixels as they are."""
+    first, *rest = network.layers
+    assert isinstance(first, Pixels)
+    mean, scale = (tuple(unit * value for value in values) for values in (first.mean, first.scale))
+    return CompactNetwork((Pixels(mean, scale, first.input_shape), *rest), network.positions)
 
 
 class Pool(Layer):

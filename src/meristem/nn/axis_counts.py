@@ -14,6 +14,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis, along, with_axes
 
+STORED_BYTES = 3.0  # of the two numbers that a unit has besides its weights: in C a sum of four bytes and a factor of two
+
 
 def reach(declared: Axes, name: str, *, hard: bool = False) -> Any:
     """How open the places of an axis are, those they stand on included: [places] or [per, places]; None: all are open.
@@ -51,6 +53,11 @@ def count(declared: Axes, entry: ArrayAxes, shape: tuple[int, ...]) -> Float[Arr
 def soft_parameters(module: Any) -> Float[Array, ""]:
     """The numbers of all arrays that a module stores, as far as they are open."""
     return _total(module, lambda entry: float(entry.role in (MAP, STORED)))
+
+
+def soft_bytes(module: Any) -> Float[Array, ""]:
+    """About the bytes of all arrays in eight bits: one for a weight, six for a unit with a bias and a gate."""
+    return _total(module, lambda entry: {MAP: 1.0, STORED: STORED_BYTES}.get(entry.role, 0.0))
 
 
 def soft_multiply_adds(module: Any) -> Float[Array, ""]:

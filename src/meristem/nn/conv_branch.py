@@ -56,8 +56,8 @@ class ConvBranch(Convolutional):
 
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
         for inner, bias, gate, outer in zip(self.inner, self.bias, self.gate.value, self.outer, strict=True):
-            hidden = self.sigma(JAX.conv(self.reading(inner), bias, x))
-            x = x + JAX.conv(gated_columns(outer, gate), None, hidden)
+            hidden = self.sigma(JAX.conv_in_loop(self.reading(inner), bias, x))
+            x = x + JAX.conv_in_loop(gated_columns(outer, gate), None, hidden)
         return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:

@@ -62,9 +62,9 @@ class ConvInverted(Convolutional):
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
         stacks = (self.inner, self.bias, self.depthwise, self.shift, self.gate.value, self.outer)
         for inner, bias, kernel, shift, gate, outer in zip(*stacks, strict=True):
-            hidden = self.sigma(JAX.conv(self.columns(self.reading(inner)), bias, x))
+            hidden = self.sigma(JAX.conv_in_loop(self.columns(self.reading(inner)), bias, x))
             hidden = self.sigma(JAX.depthwise(kernel, shift, hidden))
-            x = x + JAX.conv(self.columns(gated_columns(outer, gate)), None, hidden)
+            x = x + JAX.conv_in_loop(self.columns(gated_columns(outer, gate)), None, hidden)
         return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:

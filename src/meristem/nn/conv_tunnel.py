@@ -52,7 +52,7 @@ class ConvTunnel(Convolutional):
 
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
         for layer, (weight, bias, gate) in enumerate(zip(self.weight, self.bias, self.gate.value, strict=True)):
-            new, share = self.sigma(JAX.conv(self.reading(weight), bias, x)), self.columns(gate)
+            new, share = self.sigma(JAX.conv_in_loop(self.reading(weight), bias, x)), self.columns(gate)
             x = placed(self.rows, layer, x, share * new + (1 - share) * stood(self.rows, layer, x))
         return read(self.trunk, x), with_price(self.trunk, size_openness(self.axes(), "unit").sum())
 

@@ -63,7 +63,7 @@ class ImageStem(Part):
     def __call__(self, x: Num[Array, "height width ..."]) -> Float[Array, "n height width"]:
         if not jnp.issubdtype(x.dtype, jnp.inexact):
             raise ValueError(f"An image has type {x.dtype}; a network takes floats, of bytes x / 255.")
-        return JAX.conv(self.weight, None, self._pixels()(JAX, x))
+        return JAX.conv_in_loop(self.weight, None, self._pixels()(JAX, x))
 
     def _pixels(self) -> Pixels:
         return Pixels(self.pixel_mean, self.pixel_scale, self.input_shape)
@@ -99,7 +99,7 @@ class Downsample(Part):
     window = property(lambda self: tuple(min(n, 2) for n in self.positions))
 
     def __call__(self, x: Float[Array, "in ..."]) -> Float[Array, "out ..."]:
-        return JAX.conv(self.kernel(self.weight), None, JAX.pool(self.window, x))
+        return JAX.conv_in_loop(self.kernel(self.weight), None, JAX.pool(self.window, x))
 
     def kernel(self, weight: Any) -> Any:
         return weight.reshape(*weight.shape, *[1] * len(self.positions))

@@ -59,7 +59,7 @@ def plot_structure(model: Any, *, X: Any = None, ax: Any = None) -> Axes:
         if ax is not None:
             size = axes_inches(axes)
             drawing = with_legend(draw(stages, width=max(WIDTH, POINTS_PER_INCH * size[0] / SCALE)))
-        _render(axes, drawing, size)
+        render(axes, drawing, size)
         set_title(axes, f"{type(body).__name__} {kind} {position}".rstrip(), drawing.title, pad=10)
     return axes
 
@@ -73,7 +73,7 @@ def _network_inputs(model: Any, network: Network, X: Any) -> np.ndarray:
     return model._inputs_(x) if model is not network else x.astype(np.float32)
 
 
-def _render(ax: Axes, drawing: Drawing, inches: tuple[float, float]) -> None:
+def render(ax: Axes, drawing: Drawing, inches: tuple[float, float]) -> None:
     """Draw the shapes at the upper edge of axes of that size, as large as fits; text has the color of the current style."""
     import matplotlib
     from matplotlib import patches

@@ -118,7 +118,8 @@ def path_section(data: ReportData) -> Section:
 
 
 def _budget(model: Any) -> str:
-    return f"The network was limited to a budget of {count(model.budget)} parameters; the penalty was not searched."
+    size = f"{model.budget} of flash" if isinstance(model.budget, str) else f"{count(model.budget)} parameters"
+    return f"The network was limited to a budget of {size}; the penalty was not searched."
 
 
 def settings_section(data: ReportData) -> Section:

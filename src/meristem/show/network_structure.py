@@ -3,6 +3,7 @@
 A stage is a stack of layers (`Gates`) or a tree of layers (`Nodes`), both of nn/structure.py.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,33 @@ def stages_of(model: Any, inputs: Any = None) -> list[Stage]:
         stages[0] = stages[0]._replace(above=(GateRow("inputs", values, input_gate is not None), *stages[0].above))
         stages[-1] = stages[-1]._replace(below=(GateRow("outputs", np.ones(model.n_out), can_close=False),))
     return stages
+
+
+def stack_arrays(stages: Sequence[Stage]) -> dict[str, np.ndarray]:
+    """Return stages that are stacks of layers as arrays by name, for a file; `stages_from` returns the inverse."""
+    arrays: dict[str, np.ndarray] = {}
+    for number, stage in enumerate(stages):
+        assert isinstance(stage.structure, Gates)
+        arrays[f"{number}/layers"] = np.asarray(stage.structure.values, np.float32)
+        rows = [("above", row) for row in stage.above] + [("below", row) for row in stage.below]
+        arrays |= {f"{number}/{side}/{row.name}": np.asarray(row.gates, np.float32) for side, row in rows}
+    return arrays
+
+
+def stages_from(arrays: Mapping[str, np.ndarray]) -> list[Stage]:
+    """Return the stages of these arrays; inputs and outputs, unlike the trunk, cannot close."""
+    stages = []
+    for number in range(sum(name.endswith("/layers") for name in arrays)):
+        above, below = (
+            tuple(
+                GateRow(name.rpartition("/")[2], gates, name.endswith("/trunk"))
+                for name, gates in arrays.items()
+                if name.startswith(f"{number}/{side}/")
+            )
+            for side in ("above", "below")
+        )
+        stages.append(Stage(Gates(arrays[f"{number}/layers"], "parameters"), above, below, title=f"stage {number + 1}"))
+    return stages if len(stages) > 1 else [stage._replace(title="") for stage in stages]
 
 
 def nodes_of(tree: Nodes) -> list[Node]:

@@ -13,7 +13,9 @@ import numpy as np
 
 from meristem.check import many, short
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, TOO_MANY_TEXTS
+from meristem.tables.copies import individuals, is_id, nearly_equal
 from meristem.tables.encoding import column_values
+from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, telling_values
 from meristem.tables.leaks_and_drift import (
     MOST_INPUTS,
     area_under_curve,
@@ -22,7 +24,9 @@ from meristem.tables.leaks_and_drift import (
     forest_predictions,
     leaking_columns,
     telling_gaps,
+    tenths_of_percent,
 )
+from meristem.tables.row_changes import changes_at_a_row, mixed_units, shifted_target
 from meristem.tables.split import CLASS, TableSplit, target_values
 from meristem.tables.table_columns import DAY, EPOCH, Table
 
@@ -46,6 +50,8 @@ BEFORE = re.compile(
     r"open|creat|sign|regist|start|begin|began|order|issu|admi|hire|join|receiv|appl|submit|birth|born|found|built|dob"
 )
 TIMES = {"at", "on", "date", "day", "days", "time", "timestamp", "duration", "when"}
+TIMES |= {"minutes", "hours", "weeks", "months", "years", "dt", "ts"}
+UNTIL = re.compile(r"(days?|hours?|minutes?|weeks?|months?|years?|time) (to|until|till) \w+")  # an event ahead
 
 
 def data_faults(split: TableSplit) -> list[str]:
@@ -66,16 +72,28 @@ def data_faults(split: TableSplit) -> list[str]:
     y, y_test = targets[0][train_rows], targets[1][test_rows]
     part = _sample(np.arange(len(train_rows)), MOST_LEAK_ROWS, rng)
     texts = None if labels is None else [str(label) for label in labels.tolist()]
-    lines = leaking_columns({column: values[part] for column, values in train.items()}, y[part], texts)
+    some = {column: values[part] for column, values in train.items()}
+    lines = leaking_columns(some, y[part], texts)
+    lines += leaks_where_filled(some, y[part], texts)
+    lines += leaking_pairs(some, y[part], texts)
     lines += telling_gaps(train, y, texts)
+    if texts is not None:
+        texts_of = {field.name: field.texts for field in split.schema.fields if field.kind == CATEGORY}
+        texts_of = {
+            key: values for key, values in texts_of.items() if not any(f"column {short(key)} " in line for line in lines)
+        }
+        lines += telling_values(some, texts_of, y[part], texts)
     lines += later_dates({column: values for column, values in train.items() if kinds[column] == DATE}, list(train))
     by_chance = 0
     if any(why == TOO_MANY_TEXTS for _, why in split.schema.dropped):  # names may tell equal rows apart: compare with chance
         by_chance = _n_equal(*row_keys(split, rng))
-    lines += duplicate_rows(*row_keys(split), by_chance)
+    lines += duplicate_rows(*row_keys(split), by_chance) or _copies(split, train, test, kinds)
+    lines += individuals(train, [name for name in kinds if kinds[name] == CATEGORY], y, is_class=labels is not None)
     measured = {key: np.concatenate([train[key], test[key]]) for key in train if kinds[key] != CATEGORY}
     measured |= {name: np.concatenate([y, y_test])} if labels is None else {}
     lines += sentinel_values(measured, [key for key in kinds if kinds[key] == DATE])
+    lines += mixed_units(measured)
+    lines += _along_rows(split, kinds, targets[0], is_class=labels is not None)
     categories = [column for column, kind in kinds.items() if kind == CATEGORY] + [name] * (task == CLASS)
     sides = train | {name: y.astype(float)}, test | {name: y_test.astype(float)}
     lines += drift_lines(*sides, categories, by_time=split.rule.times is not None)
@@ -101,14 +119,42 @@ def _values(split: TableSplit, table: Table, rows: np.ndarray) -> dict[str, np.n
     return columns
 
 
-def row_keys(split: TableSplit, shuffle: np.random.Generator | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return a hash of each training row and of each test row, uint64, of all columns and the target; or of shuffled ones."""
+def _copies(split: TableSplit, train: Columns, test: Columns, kinds: Mapping[str, str]) -> list[str]:
+    """Return a line about rows that are equal but for dates and numbers of rows, or nearly equal."""
+    names = [name for name, kind in kinds.items() if kind == DATE or (kind != CATEGORY and is_id(train[name]))]
+    if names and len(names) < len(kinds):
+        by_chance = _n_equal(*row_keys(split, np.random.default_rng(0), without=names))
+        if lines := duplicate_rows(*row_keys(split, without=names), by_chance, without=names):
+            return lines
+    numbers = [name for name, kind in kinds.items() if kind not in (CATEGORY, DATE)]
+    return nearly_equal({name: train[name] for name in numbers}, {name: test[name] for name in numbers})
+
+
+def _along_rows(split: TableSplit, kinds: Mapping[str, str], targets: np.ndarray, *, is_class: bool) -> list[str]:
+    """Return lines about what changes along the rows of the table; by those of a training table alone, if there are two."""
+    rows = split.train_rows if split.has_test_table else np.union1d(split.train_rows, split.test_rows)
+    rows = rows[:MOST_ROWS]
+    columns = {name: values for name, values in _values(split, split.table, rows).items() if kinds[name] != DATE}
+    y = targets[rows].astype(float)
+    categories = [name for name in columns if kinds[name] == CATEGORY]
+    lines = changes_at_a_row(columns, categories, y, rows + 1)
+    if not is_class:
+        lines += changes_at_a_row({split.target.name: y}, [], None, rows + 1)
+    return lines + shifted_target(columns, y, is_class=is_class)
+
+
+def row_keys(
+    split: TableSplit, shuffle: np.random.Generator | None = None, without: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a hash of each training row and of each test row, uint64, of columns and the target; or of shuffled ones."""
     keys = []
     is_class = split.target.task == CLASS
     labels = np.unique(split.target.values[split.target.rows]) if is_class else None
     for table, rows in ((split.table, split.train_rows), (split.test_table, split.test_rows)):
         key = target_values(table, split.target.name, split.target.task, labels)[0][rows].astype(float).view(np.uint64).copy()
-        for values in column_values(split.schema, table, rows):
+        for field, values in zip(split.schema.fields, column_values(split.schema, table, rows), strict=True):
+            if field.name in without:
+                continue
             bits = (np.where(np.isnan(values), np.nan, values)[:, 0] + 0.0).view(np.uint64)
             bits = bits if shuffle is None else shuffle.permutation(bits)
             key = (key ^ (key >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + bits
@@ -120,7 +166,7 @@ def _n_equal(train: np.ndarray, test: np.ndarray) -> int:
     return len(train) + len(test) - len(np.unique(np.concatenate([train, test])))
 
 
-def duplicate_rows(train: np.ndarray, test: np.ndarray, by_chance: int = 0) -> list[str]:
+def duplicate_rows(train: np.ndarray, test: np.ndarray, by_chance: int = 0, without: Sequence[str] = ()) -> list[str]:
     """Return a line if a hundredth of the rows are duplicates of others, or of the test rows those of training rows.
 
     >>> duplicate_rows(np.array([1, 2, 3, 3]), np.array([2, 5]))[0].partition(" in ")[0]
@@ -132,8 +178,10 @@ def duplicate_rows(train: np.ndarray, test: np.ndarray, by_chance: int = 0) -> l
     if is_few or n_equal < LEAST_FACTOR * by_chance:
         return []
     across = f"{n_across:,} of {len(test):,} test rows are duplicates of training rows"
-    what = f"{n_equal:,} of {n:,} rows are duplicates of others in all columns that are used, and {across}"
-    return [f"{what}: the score is too good where they are copies; remove them before the split (--drop-duplicates)"]
+    which = f"columns but {', '.join(short(name) for name in without[:5])}" if without else "columns that are used"
+    what = f"{n_equal:,} of {n:,} rows are duplicates of others in all {which}, and {across}"
+    how = "" if without else " (--drop-duplicates)"
+    return [f"{what}: the score is too good where they are copies; remove them before the split{how}"]
 
 
 def later_dates(dates: Columns, names: Sequence[str]) -> list[str]:
@@ -146,7 +194,8 @@ def later_dates(dates: Columns, names: Sequence[str]) -> list[str]:
     lines = {}
     for name in names:
         words = [word.lower() for word in WORD.findall(name)]
-        if any(AFTER.match(word) for word in words) and (name in dates or TIMES & set(words)):
+        is_after = any(AFTER.match(word) for word in words) and (name in dates or TIMES & set(words))
+        if is_after or (name not in dates and UNTIL.search(" ".join(words))):
             lines[name] = "by its name"
     for name, values in dates.items():
         for other, earlier in dates.items():
@@ -155,7 +204,7 @@ def later_dates(dates: Columns, names: Sequence[str]) -> list[str]:
             if name in lines or name == other or is_both.sum() < LEAST_DATES or is_later.mean() < LEAST_LATER:
                 continue
             if (values > earlier)[is_both].mean() >= 0.5 and not BEFORE.search(name.lower()):
-                lines[name] = f"since it is not before {short(other)} in {is_later.mean():.1%} of the rows".replace("%", " %")
+                lines[name] = f"since it is not before {short(other)} in {tenths_of_percent(is_later.mean())} of the rows"
     what = "if it is not known when a prediction is needed, remove it"
     return [f"column {short(name)} is likely known only afterwards: {why}; {what}" for name, why in lines.items()]
 
@@ -177,7 +226,7 @@ def sentinel_values(columns: Columns, dates: Sequence[str] = ()) -> list[str]:
                 continue
             first, low, high = (_written(number, name in dates) for number in (value, others[0], others[-1]))
             where = "far from all others, which are" if not others[0] < value < others[-1] else "far more often than any other"
-            share = f"{counts[place] / counts.sum():.1%}".replace("%", " %")
+            share = tenths_of_percent(counts[place] / counts.sum())
             what = f"column {short(name)} holds {first} in {many(int(counts[place]), 'row')} ({share})"
             lines.append(
                 f"{what}, {where} from {low} to {high}: if it means that the value is missing, leave those cells empty"

@@ -63,6 +63,11 @@ def column_values(schema: Schema, table: Table, rows: Any = ALL) -> list[np.ndar
     return [_values(field, table)[rows, None] for field in schema.fields]
 
 
+def codes(schema: Schema, table: Table, rows: Any = ALL) -> np.ndarray:
+    """Return these values of all columns, [n, columns], float64, which C files and torch modules take."""
+    return np.concatenate(column_values(schema, table, rows), axis=1)
+
+
 def features(schema: Schema, table: Table, rows: Any = ALL) -> np.ndarray:
     """Return the features [n, features], float64, that estimators take as X."""
     return schema.trace(NUMPY, column_values(schema, table, rows))

@@ -24,6 +24,7 @@ import numpy as np
 
 import meristem
 from meristem.check import check_number, check_size, many, short, unknown
+from meristem.estimators.flash_budget import ROWS
 from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
@@ -32,7 +33,7 @@ from meristem.report.report_text import clearly_worse, learning_curve_text, wors
 from meristem.report.scoring import in_words
 from meristem.report.task_metrics import METRICS, Metric, Outcome, Predicted, check_metric, evaluate, headline, values
 from meristem.tables.data_faults import data_faults
-from meristem.tables.encoding import feature_blocks, features
+from meristem.tables.encoding import codes, feature_blocks, features
 from meristem.tables.evaluation import MOST_PROBABILITIES, Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.row_blocks import RowBlocks
@@ -56,7 +57,8 @@ def fit_table(
     target: str,
     task: str | None = None,
     body: str | None = None,
-    budget: int | None = None,
+    budget: int | str | None = None,
+    bits: int | None = 8,
     rule: str = "1se",
     refit: str = "auto",
     test: Any = 0.2,
@@ -75,7 +77,7 @@ def fit_table(
     table          a frame, a dictionary of lists, or the path of a file (CSV, gzipped CSV, Parquet; "-": standard input)
     task           "class" or "number"; None: chosen from the data
     body           "budding" or "tunnel"; None: budding, or tunnel if `depth` is among the options
-    budget         the most parameters of the model
+    budget         the most parameters of the model, or the flash that its C file may take, such as "2 KB", in so many bits
     rule           how the penalty is chosen ("min", "1se"): see the CV estimators
     refit          the final model: "one" network, which learns from all rows, or a "bag" of the folds' networks; "auto" is
                    one, and a bag with a time limit, which leaves no time for another training
@@ -98,8 +100,8 @@ def fit_table(
     """
     begun = time.monotonic()
     body = ("tunnel" if "depth" in options else "budding") if body is None else body
-    options |= {"body": body, "budget": budget, "rule": rule, "refit": refit, "seconds": seconds, "random_state": random_state}
-    options |= {"metric": metric, "threshold": threshold}
+    options |= {"body": body, "budget": budget, "bits": bits, "rule": rule, "refit": refit, "seconds": seconds}
+    options |= {"metric": metric, "threshold": threshold, "random_state": random_state}
     check_options(test=test, **options)
     columns: dict[str, Any] = {"time_column": time_column, "group_column": group_column, "drop_duplicates": drop_duplicates}
     read = _read_with_groups(table, group_column)
@@ -160,7 +162,8 @@ def plan_fit(
     rows = split.rule.in_order(rows)
     X, y = features(split.schema, split.table, rows), split.target.values[rows]
     try:
-        search = estimator._planned(X, y, **split.rule.fold_options(rows))
+        columns = split.schema, codes(split.schema, split.table, rows[:ROWS])
+        search = estimator._planned(X, y, columns=columns, **split.rule.fold_options(rows))
     except TooLargeError as error:
         where = f"{split.table.source}: column {short(split.schema.features[error.feature])}"
         raise ValueError(f"{where} holds numbers whose squares no float holds; divide it by 1e150.") from None
@@ -202,7 +205,8 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     learned = len(rows)
     if deadline is not None:
         options = split.rule.fold_options(plan.rows[rows])
-        estimator.fit_search(estimator._planned(X[rows], y[rows], **options), settling=settling)
+        columns = schema, codes(schema, split.table, plan.rows[rows][:ROWS])
+        estimator.fit_search(estimator._planned(X[rows], y[rows], columns=columns, **options), settling=settling)
     else:
         is_whole = learned == len(split.train_rows) or estimator.makes_bag(plan.search.folds)
         blocks = () if is_whole else RowBlocks(split, y, seed)
@@ -215,6 +219,8 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     model = TableModel(schema, estimator, target.name, target.task, facts)
     evaluation = Evaluation.of(model, test_table, test_rows, true, predicted)
     model = replace(model, evaluation=evaluation)
+    if plan.search.flash is not None:
+        facts["flash"] = {"bytes": plan.search.flash.compact_bytes(estimator._compact_), "bits": estimator.bits}
     facts |= _facts(model, split, scores, used=len(rows), learned=learned, body=plan.body)
     facts["learning_curve"] = None if estimator._curve_ is None else estimator._curve_.facts(metric)
     facts |= _test_facts(evaluation.outcome, headline(evaluation.outcome, estimator.scoring), seed)

@@ -24,6 +24,7 @@ FOLDS, LEAVES, LEAF_ROWS, TREES = 3, 64, 2, 30
 MOST_INPUTS = 100  # that a node of a forest tries
 NEIGHBORS = 4  # rows that a local mean is of
 LEAST_SHARE = 0.85  # of the error of a constant, which a leak removes
+LEAST_CLASS_SHARE = 0.995  # of the error of one class of several
 LEAST_LOCAL_SHARE = 0.6  # which the means of neighbors remove, or no tree is trained
 LEAST_FACTOR, LEAK_Z = 2, 2.0  # the others leave so many times the error, by so many standard errors
 TRIMMED = 0.01  # of the rows at both ends, for a linear relation
@@ -36,6 +37,11 @@ LEVEL, LEAST_DISTANCE = 0.001, 0.1
 LEAST_AREA, AREA_Z = 0.65, 6.0  # scores of one fold hang together: their area varies more than that of independent ones
 LEAST_DRIFT_ROWS, MOST_JOINT_ROWS = 20, 2400  # on each side; of a forest, together
 MOST_NAMED = 5
+
+
+def tenths_of_percent(share: float) -> str:
+    """Return a share as in "99.6 %"; no rounding to 100 is asked for where a leak is judged."""
+    return f"{100 * share:.1f} %"
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -101,44 +107,50 @@ def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | Non
     >>> leaking_columns({"size": x[:, 0], "cost": 3 * x[:, 1]}, x.sum(1))
     []
     """
-    goals, names = _goals(y, labels)
+    goals, names = goals_of(y, labels)
     inputs = {name: filled_ranks(values) for name, values in columns.items()}
-    shares, units = {}, _units(goals, labels)
+    shares, units = {}, error_units(goals, labels)
     for name, values in inputs.items():
-        shares[name] = _shares(goals, local_means(values, goals), labels)
+        shares[name] = removed_shares(goals, local_means(values, goals), labels)
         if shares[name].max() < LEAST_LOCAL_SHARE:
             continue
-        shares[name] = _shares(goals, predictions(values[:, None], goals), labels)
+        shares[name] = removed_shares(goals, predictions(values[:, None], goals), labels)
         if labels is None:
             shares[name][1] = max(shares[name][1], _linear_share(columns[name], y))
     suspects = sorted((name for name in inputs if shares[name].max() >= LEAST_SHARE), key=lambda name: -shares[name].max())
     lines = []
     if suspects:
         others = [values for name, values in inputs.items() if name not in suspects[:MOST_LEAKS]]
-        rest = _shares(goals, forest_predictions(others, goals), labels)
+        rest = removed_shares(goals, forest_predictions(others, goals), labels)
         for name in suspects:
-            is_leak = _leaves_more(rest, shares[name], units)
+            is_leak = leaves_more(rest, shares[name], units)
+            if labels is not None and len(labels) > 2:  # a sign of one class of several may be what defines it
+                is_leak[1:] &= shares[name][1:] >= LEAST_CLASS_SHARE
             is_leak[0] |= _is_same(inputs[name], y, labels)
             if is_leak.any():
                 goal = int(np.argmax(is_leak))
-                what = f"alone gives {names[goal]} away: it removes {shares[name][goal]:.1%} of a constant prediction's error"
-                lines.append(f"column {short(name)} {what}, all other columns {max(0, rest[goal]):.1%}; {REMEDY}")
+                removed = tenths_of_percent(shares[name][goal])
+                what = f"alone gives {names[goal]} away: it removes {removed} of a constant prediction's error"
+                lines.append(
+                    f"column {short(name)} {what}, all other columns {tenths_of_percent(max(0, rest[goal]))}; {REMEDY}"
+                )
     place = filled_ranks(y.astype(float))
     for name in [name for name in inputs if name not in suspects]:
         levels, codes = np.unique(inputs[name], return_inverse=True)
         if not 2 <= len(levels) <= MOST_LEVELS:
             continue
         effects = np.eye(len(levels))[codes]
-        if _shares(effects, local_means(place, effects), levels)[0] < LEAST_LOCAL_SHARE:
+        if removed_shares(effects, local_means(place, effects), levels)[0] < LEAST_LOCAL_SHARE:
             continue
-        share = _shares(effects, predictions(place[:, None], effects), levels)[:1]
+        share = removed_shares(effects, predictions(place[:, None], effects), levels)[:1]
         if share[0] >= LEAST_SHARE:
             others = [inputs[other] for other in inputs if other != name]
-            rest = _shares(effects, forest_predictions(others, effects), levels)[:1]
-            if _leaves_more(rest, share, _units(effects, levels)[:1]).all():
-                what = f"follows from the target ({share[0]:.1%} of it; from all other columns {max(0, rest[0]):.1%})"
+            rest = removed_shares(effects, forest_predictions(others, effects), levels)[:1]
+            if leaves_more(rest, share, error_units(effects, levels)[:1]).all():
+                from_others = tenths_of_percent(max(0, rest[0]))
+                what = f"follows from the target ({tenths_of_percent(share[0])} of it; from all other columns {from_others})"
                 lines.append(f"column {short(name)} {what}, and so gives it away in part; {REMEDY}")
-    return [line.replace("%", " %") for line in lines]
+    return lines
 
 
 def telling_gaps(columns: Columns, y: np.ndarray, labels: Sequence[str] | None = None) -> list[str]:
@@ -163,10 +175,10 @@ def telling_gaps(columns: Columns, y: np.ndarray, labels: Sequence[str] | None =
         differences = {words: _difference(gaps, side) for words, side in sides.items()}
         words = max(differences, key=lambda words: differences[words], default="")
         if words and differences[words] >= LEAST_DIFFERENCE:
-            first, second = (gaps[side].mean() for side in (sides[words], ~sides[words]))
-            what = f"{first:.1%} of the rows with {words} and in {second:.1%} of the others"
+            first, second = (tenths_of_percent(gaps[side].mean()) for side in (sides[words], ~sides[words]))
+            what = f"{first} of the rows with {words} and in {second} of the others"
             which = f"column {names[0]}" + (f" (as {', '.join(names[1:5])})" if len(names) > 1 else "")
-            lines.append(f"{which} is missing in {what}: its gaps give the target away; {REMEDY}".replace("%", " %"))
+            lines.append(f"{which} is missing in {what}: its gaps give the target away; {REMEDY}")
     return lines
 
 
@@ -178,7 +190,7 @@ def _difference(gaps: np.ndarray, side: np.ndarray) -> float:
     return float(abs(np.diff(counts / rows)[0])) if abs(np.diff(smooth)[0]) > GAP_Z * error else 0.0
 
 
-def _goals(y: np.ndarray, labels: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
+def goals_of(y: np.ndarray, labels: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
     """Return what is predicted, [rows, goals], and a name for each share: ranks and numbers; all classes, and each."""
     if labels is None:
         return np.column_stack([ranks(y), (y - y.mean()) / max(float(y.std()), 1e-300)]), ["the target"] * 2
@@ -187,20 +199,20 @@ def _goals(y: np.ndarray, labels: Sequence[str] | None) -> tuple[np.ndarray, lis
     return (y[:, None] == order).astype(float), ["the target", *(f"class {short(str(labels[code]))}" for code in order)]
 
 
-def _units(goals: np.ndarray, labels: Any) -> np.ndarray:
+def error_units(goals: np.ndarray, labels: Any) -> np.ndarray:
     """Return how many rows a constant prediction of each share has wrong; of numbers all rows."""
     n, counts = len(goals), goals.sum(0)
     return np.full(2, n) if labels is None else np.maximum([n - counts.max(), *np.minimum(counts, n - counts)], 1)
 
 
-def _shares(goals: np.ndarray, predicted: np.ndarray, labels: Any) -> np.ndarray:
+def removed_shares(goals: np.ndarray, predicted: np.ndarray, labels: Any) -> np.ndarray:
     """Return the share of a constant's error that is removed: squares of numbers; wrong rows of all classes, then of each."""
     if labels is None:
         return 1 - ((goals - predicted) ** 2).mean(0) / np.maximum(goals.var(0), 1e-12)
     wrong = (goals[np.arange(len(goals)), predicted.argmax(1)] == 0).sum()
     wrong_each = ((predicted > 0.5) != (goals > 0.5)).sum(0)
     is_judged = np.array([True, *(goals.sum(0) >= LEAST_CLASS_ROWS)])
-    return np.where(is_judged, 1 - np.array([wrong, *wrong_each]) / _units(goals, labels), 0)
+    return np.where(is_judged, 1 - np.array([wrong, *wrong_each]) / error_units(goals, labels), 0)
 
 
 def _linear_share(values: np.ndarray, y: np.ndarray) -> float:
@@ -214,7 +226,7 @@ def _linear_share(values: np.ndarray, y: np.ndarray) -> float:
     return float(np.corrcoef(first, second)[0, 1] ** 2) * is_inner.mean()
 
 
-def _leaves_more(rest: np.ndarray, share: np.ndarray, units: np.ndarray) -> np.ndarray:
+def leaves_more(rest: np.ndarray, share: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Return where a column removes nearly all error, and the others leave several times as much, beyond chance."""
     errors = np.sqrt((1 - np.minimum(rest, 1) + LEAST_FACTOR**2 * (1 - share)) / units)
     return (share >= LEAST_SHARE) & (1 - rest >= LEAST_FACTOR * (1 - share) + LEAK_Z * errors)
@@ -247,7 +259,7 @@ def drift_lines(train: Columns, test: Columns, categories: Collection[str] = (),
         gaps = np.isnan(first), np.isnan(second)
         pairs = [_share_distance(*gaps)]
         first, second = first[~gaps[0]], second[~gaps[1]]
-        words = [f"{gaps[0].mean():.0%}, then {gaps[1].mean():.0%} missing".replace("%", " %")]
+        words = [f"{100 * gaps[0].mean():.0f} %, then {100 * gaps[1].mean():.0f} % missing"]
         if len(first) and len(second):
             if name in categories:
                 values = np.unique(np.concatenate([first, second]))

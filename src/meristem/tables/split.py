@@ -21,7 +21,17 @@ from meristem.inputs.schema import CATEGORY, DATE, MISSING, MOST_TEXTS, NUMBER, 
 from meristem.tables.encoding import column_values, differences, learn_schema
 from meristem.tables.row_order import order_warning
 from meristem.tables.split_rule import GROUP, RANDOM, TIME, SplitRule, read_test_table
-from meristem.tables.table_columns import IS_BLANK, IS_DAY, Column, Table, is_canonical, kind_of, misread_as, number_of
+from meristem.tables.table_columns import (
+    IS_BLANK,
+    IS_DAY,
+    Column,
+    Table,
+    alike_texts,
+    is_canonical,
+    kind_of,
+    misread_as,
+    number_of,
+)
 
 CLASS = "class"
 TASKS = [CLASS, NUMBER]
@@ -282,14 +292,15 @@ class TableSplit:
             if (np.diff(values) == 1).all() and values[0] == np.round(values[0]):
                 what = f"column {short(name)} counts the rows, from {values[0]:.0f} on"
                 lines.append(f"{what}: if it is only an index, remove it from the table")
+        for column in [column for column in self.schema.fields if column.kind == CATEGORY]:
+            for first, second in alike_texts(column.texts)[:1]:
+                what = f"column {short(column.name)} holds {short(first)} and {short(second)}"
+                lines.append(f"{what}, which differ in case or spaces alone: they are taken as two; write them alike")
         if self.target.task != CLASS:
             return lines
         labels, counts = np.unique(self.target.values[self.target.rows], return_counts=True)
-        alike: dict[str, list[str]] = {}
-        for label in labels.tolist():
-            alike.setdefault("".join(str(label).casefold().split()), []).append(str(label))
-        pairs = [same for same in alike.values() if len(same) > 1]
-        lines += [f"classes {a!r} and {b!r} differ in case or spaces alone: they are taken as two" for a, b, *_ in pairs[:1]]
+        pairs = alike_texts(list(map(str, labels.tolist())))
+        lines += [f"classes {a!r} and {b!r} differ in case or spaces alone: they are taken as two" for a, b in pairs[:1]]
         once = labels[counts == 1].tolist()
         if len(once) == 1:
             lines.append(f"class {once[0]!r} has one row: nothing can be learned of it")

@@ -35,6 +35,7 @@ DROPPED = "dropped"  # beside the kinds of a field
 ROW_KINDS = {NUMBER: IS_NUMBER, DATE: IS_DAY}  # what the rows of such a column are
 STRAYS = 0.01  # the share of the values that may be something else than the rest
 MOST = 0.8  # the share of the rows that must look like numbers or dates
+MOST_MARKS, LEAST_READ = 2, 20  # or a half of them, of so many values, if so few texts stand between, as "-" for a gap
 SIGN, UNIT = r"[-+−(]?", r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)?"
 DIGITS = r"(?:\d{1,3}(?:[,.'’\s]\d{3})+|\d+)(?:[.,]\d+)?"
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
@@ -212,10 +213,25 @@ def misread_as(column: Column) -> tuple[str, str, str] | None:
     for kind, notation in ((NUMBER, NUMBER_NOTATION), (DATE, DATE_NOTATION)):
         is_read = np.array([parse(text)[0] == ROW_KINDS[kind] for text in column.texts])
         is_like = is_read | [notation.fullmatch(text.strip()) is not None for text in column.texts]
-        if is_like[rows].mean() >= MOST:
+        is_marked = (
+            len(column.texts) - is_read.sum() <= MOST_MARKS and is_read.sum() >= LEAST_READ and is_read[rows].mean() >= 0.5
+        )
+        if is_like[rows].mean() >= MOST or is_marked:
             example = short(column.example or column.texts[int(np.argmin(is_read))])
             return kind, f"looks like {kind}s, but {example} cannot be read as one", REMEDIES[kind]
     return None
+
+
+def alike_texts(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of texts that differ in case or spaces alone.
+
+    >>> alike_texts(["yes", "no", "Yes", "YES "])
+    [('yes', 'Yes')]
+    """
+    same: dict[str, list[str]] = {}
+    for text in texts:
+        same.setdefault("".join(text.casefold().split()), []).append(text)
+    return [(first, second) for first, second, *_ in (texts for texts in same.values() if len(texts) > 1)]
 
 
 @dataclass(frozen=True, eq=False)

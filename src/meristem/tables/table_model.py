@@ -30,7 +30,7 @@ from meristem.json_schema import ANY, COUNT, FLAG, NUMBER, OBJECT, POSITIVE, SHA
 from meristem.report.baselines import NAMES
 from meristem.report.scoring import in_words
 from meristem.report.task_metrics import BY_LABEL, DEFAULTS, Outcome, Predicted
-from meristem.tables.encoding import absent, column_values, differences, feature_blocks
+from meristem.tables.encoding import absent, codes, differences, feature_blocks
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import CLASS, TASKS, original_test_rows, target_values
@@ -75,7 +75,8 @@ FACTS: dict[Any, Any] = {
     "positive_class?": (None, TEXT),
     "warnings?": [TEXT],
     **{name: [TEXT] for name in ("table_warnings?", "doubts?")},  # their names in earlier files
-    "budget?": (None, POSITIVE),
+    "budget?": (None, Rule("a number of parameters, or of bytes of flash", lambda v: TEXT.fits(v) or POSITIVE.fits(v))),
+    "flash?": {"bytes": POSITIVE, "bits": (None, POSITIVE)},
     "chosen?": {TEXT: NUMBER},
     "path?": [{TEXT: PLAIN}],
     "onnx?": (None, {"onnxruntime": TEXT, "rows": COUNT, "furthest": NUMBER, TEXT: ANY}),
@@ -177,7 +178,7 @@ class TableModel:
 
         A code is an index into the `texts` of the column's field (`model.schema`); −1 is missing, −2 unseen.
         """
-        return np.concatenate(column_values(self.schema, self._warned(frame)), axis=1)
+        return codes(self.schema, self._warned(frame))
 
     def save(self, path: PATHS) -> None:
         """Write the model to a file, which `meristem.load(path)` reads."""

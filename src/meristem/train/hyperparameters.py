@@ -57,7 +57,8 @@ class Recipe:
     b2              Adam's decay of squared gradients; 0.999 averages over about a thousand steps
     watch           the development measure of the plateau schedule: "loss", "error" or, for "multilabel", "macro_f1"
     select          the measure of the best model, also "cost" (the loss plus the penalty, J); ties go to the lower loss
-    price           what the penalty multiplies: "units" (the paper's), "parameters" or "multiply-adds"
+    price           what the penalty multiplies: "units" (the paper's), "parameters", "bytes" (of tables in eight bits) or
+                    "multiply-adds"
     settle          whether gates that are not worth their price are closed (train/settle.py), from the first learning-rate drop
                     on; in the last stage they stay closed, and the best model is one of that stage: the best by the
                     development set, or the last where there is none
@@ -184,7 +185,7 @@ class Knobs(NamedTuple):
     dropout: Number | None = None  # the share of inputs set to 0 in each step; None compiles no dropout
     weight: RowWeights = None  # None: all rows count alike
     dev_weight: RowWeights = None
-    budget: Number | None = None  # the most parameters or multiply-adds; the run then adapts the penalty
+    budget: Number | None = None  # the most parameters, or what the price counts; the run then adapts the penalty
     patience: Number | None = None  # epochs, in place of the recipe's: a number that compiles nothing again
     measured: Int[Array | np.ndarray, "*members 2 m"] | None = None
     passes: Int[Array | np.ndarray, "*members"] | int | None = None  # over the rows in an epoch, where rows are few; None: 1

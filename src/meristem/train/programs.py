@@ -12,6 +12,8 @@ The record of an epoch comes to the host as one array of bytes (`pack`, `unpack`
 on a GPU, however small it is, and an epoch of a small network takes 100.
 """
 
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -82,30 +84,72 @@ def _tally(network: Any, x: Any, y: Any, weight: Any, recipe: Recipe) -> Any:
     return sums, body_sizes(network.body, hidden, weight) * sums.weight
 
 
-def _compiled(function: Callable[..., Any], *axes: int | None) -> Callable[..., Any]:
-    """Return a program that packs an info; `axes` are those of the arguments in a population, static ones are keywords."""
+class _Newest(threading.local):
+    """The arrays of the newest state that a program returned to this thread, as long as that state is in use.
 
-    def program(*args: Any, mesh: Mesh | None = None, **static: Any) -> Any:
+    Equinox flattens a state in Python, which takes as long as several steps of a small network.
+    """
+
+    def __init__(self) -> None:
+        self._reference: Callable[[], TrainState | None] = lambda: None
+        self._flat: Any = []
+
+    def flattened(self, state: TrainState) -> Any:
+        """Return `jax.tree.flatten(state)`."""
+        return self._flat if self._reference() is state else jax.tree.flatten(state)
+
+    def state_of(self, leaves: list[Array], structure: Any) -> TrainState:
+        """Return the state of these arrays, and remember them."""
+        state: TrainState = jax.tree.unflatten(structure, leaves)
+        self._flat = flat = [leaves, structure]
+        self._reference = weakref.ref(state, lambda _: flat.clear())
+        return state
+
+
+_newest = _Newest()
+
+
+def _compiled(function: Callable[..., Any], *axes: int | None, is_flat: bool = False) -> Callable[..., Any]:
+    """Return a program that packs an info; `axes` are those of the arguments in a population, static ones are keywords.
+
+    One that `is_flat` takes a state and returns one of the same structure, which it remembers as arrays.
+    """
+
+    def program(*args: Any, mesh: Mesh | None = None, structure: Any = None, **static: Any) -> Any:
         call = partial(function, **static)
+        if structure is not None:
+            args = jax.tree.unflatten(structure, args[0]), *args[1:]
         many = over_members(call, axes, args[0]) if args[0].members else call
         if mesh is not None:
             inputs = tuple(PartitionSpec() if axis is None else PartitionSpec(AXIS) for axis in axes)
             shared: dict[str, Any] = {"mesh": mesh, "in_specs": inputs, "out_specs": PartitionSpec(AXIS), "check_vma": False}
-            return jax.shard_map(many, **shared)(*args)
-        result = many(*args)
-        has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
-        return (result[0], pack(result[1])) if has_info else result
+            result = jax.shard_map(many, **shared)(*args)
+        else:
+            result = many(*args)
+            has_info = isinstance(result, tuple) and isinstance(result[1], EpochInfo)
+            result = (result[0], pack(result[1])) if has_info else result
+        if structure is None:
+            return result
+        state, *info = result if isinstance(result, tuple) else (result,)
+        return jax.tree.leaves(state), *info
 
     def call(*args: Any, recipe: Recipe, **static: Any) -> Any:
         compiled = fast if recipe.compile_fast and jax.default_backend() == "cpu" else optimized
-        mesh = getattr(jax.tree.leaves(args[0])[0].sharding, "mesh", None)
+        several = jax.device_count() > 1  # if not, flattening the state would be for nothing
+        mesh = getattr(jax.tree.leaves(args[0])[0].sharding, "mesh", None) if several else None
         divided = {"mesh": mesh} if isinstance(mesh, Mesh) and mesh.axis_names == (AXIS,) else {}
         return compiled(*args, recipe=recipe, **static, **divided)
 
+    def call_flat(state: TrainState, *args: Any, recipe: Recipe) -> Any:
+        leaves, structure = _newest.flattened(state)
+        leaves, *info = call(leaves, *args, recipe=recipe, structure=structure)
+        state = _newest.state_of(leaves, structure)
+        return (state, *info) if info else state
+
     program.__name__ = program.__qualname__ = function.__name__
-    compiler = partial(jax.jit, program, static_argnames=("recipe", "parts", "mesh"))
+    compiler = partial(jax.jit, program, static_argnames=("recipe", "parts", "mesh", "structure"))
     fast, optimized = compiler(compiler_options=FAST_OPTIONS), compiler()
-    return call
+    return call_flat if is_flat else call
 
 
 def over_members(function: Callable[..., Any], axes: tuple[int | None, ...], population: Any) -> Callable[..., Any]:
@@ -130,8 +174,8 @@ def over_members(function: Callable[..., Any], axes: tuple[int | None, ...], pop
 
 
 start = _compiled(train_state.start, 0, 0)  # (network, key, recipe) → state
-settle = _compiled(_settle, 0, None, 0)  # (state, data, knobs, recipe) → state
-whole_epoch = _compiled(epoch.epoch, 0, None, 0)  # (state, data, knobs, recipe) → state, packed info
+settle = _compiled(_settle, 0, None, 0, is_flat=True)  # (state, data, knobs, recipe) → state
+whole_epoch = _compiled(epoch.epoch, 0, None, 0, is_flat=True)  # (state, data, knobs, recipe) → state, packed info
 descend = _compiled(epoch.descend, 0, 0, None, 0, None)  # (state, growth, data, knobs, part, recipe, parts) → state, growth
 finish = _compiled(epoch.finish, 0, 0, 0, None, 0)  # (before, state, growth, data, knobs, recipe) → state, packed info
 average = _compiled(epoch.with_average, 0, 0, 0)  # (before, state, growth, recipe) → state

@@ -191,8 +191,8 @@ def advance(run: Run, data: Any, *, pulse: Pulse = None) -> tuple[Run, EpochInfo
     best_epoch = np.where(info.improved, info.epoch - run.begun_at, run.best_epoch)
     state = adapt_capacity(state, info, run.least_capacity, run.max_capacity)
     knobs = run.knobs if run.knobs.budget is None else run.knobs._replace(penalty=next_penalty(run.knobs, info.hard_cost))
-    changed = replace(run, state=state, best=best, best_epoch=best_epoch, knobs=knobs, capacities=())
-    return replace(changed, infos=(*run.infos, info)), info
+    infos = (*run.infos, info)
+    return replace(run, state=state, best=best, best_epoch=best_epoch, knobs=knobs, capacities=(), infos=infos), info
 
 
 def within_budget(run: Run, data: Any) -> Run:
@@ -214,6 +214,8 @@ def settling(run: Run, epochs_left: int, epochs_per_stage: int) -> Run:
 
 def at_stage(run: Run, least: int) -> Run:
     """Return the run in this stage of its schedule, or in its own if that is later."""
+    if not least:
+        return run
     plateau: Plateau = jax.tree.map(np.asarray, run.state.plateau)
     moves = plateau.stage < least
     if not moves.any():

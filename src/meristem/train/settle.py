@@ -33,7 +33,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from meristem.check import check_number, unknown
-from meristem.complexity import PRICES, SOFT, UNIT, soft_cost
+from meristem.complexity import OTHERS, PRICES, SOFT, UNIT, soft_cost
 from meristem.gate import fully_open, is_confined, map_gates
 from meristem.nn.axes import is_entry
 from meristem.nn.axis_counts import reach
@@ -57,7 +57,7 @@ Loss = Callable[[Model, Array, Array], Float[Array, ""]]  # of one sample
 def settle(model: Model, loss: Loss, x: Array, y: Array, *, penalty: float, price: str = "parameters") -> Model:
     """Return the model with the gates closed that are not worth their price.
 
-    `penalty` is relative to the mean loss: the price of a unit, or of fifty parameters or multiply-adds.
+    `penalty` is relative to the mean loss: the price of a unit, or of fifty parameters, bytes or multiply-adds.
 
     >>> from meristem.nn import Tunnel
     >>> tunnel = Tunnel(width=3, depth=1, key=jax.random.key(0))
@@ -112,8 +112,8 @@ def model_cost(model: Model, price: str = "parameters") -> Float[Array, ""]:
     for node in jax.tree.leaves(model, is_leaf=has_axes):
         if has_axes(node):
             total = total + SOFT[price](node)
-        elif eqx.is_inexact_array(node) and (price == "parameters" or node.ndim > 1):
-            total = total + float(node.size)
+        elif eqx.is_inexact_array(node):
+            total = total + float(node.size) * OTHERS[price][node.ndim > 1]
     return total
 
 
@@ -280,7 +280,7 @@ def next_penalty(knobs: Knobs, cost: Any) -> jax.Array:
 def check_budget(network: Network, budget: Any, recipe: Recipe) -> None:
     """Raise ValueError where no network of this kind can be within the budget."""
     if recipe.price == "units" or not recipe.settle:
-        raise ValueError('A budget needs Recipe(price="parameters" or "multiply-adds", settle=True).')
+        raise ValueError('A budget needs Recipe(price="parameters", "bytes" or "multiply-adds", settle=True).')
     least = smallest(jax.tree.map(lambda leaf: leaf[0], network) if np.ndim(budget) else network, recipe)
     if float(np.min(budget)) < least:
         raise ValueError(
@@ -290,7 +290,12 @@ def check_budget(network: Network, budget: Any, recipe: Recipe) -> None:
 
 
 def smallest(network: Network, recipe: Recipe) -> int:
-    """Return the cost with all gates closed but for a dimension of each trunk and an input; on the host."""
+    """Return the cost of the smallest network of this shape; on the host."""
+    return int(jnp.ceil(hard_cost(least_open(network), recipe)))
+
+
+def least_open(network: Network) -> Network:
+    """Return the network with all gates closed but for a dimension of each trunk and an input."""
     declared = network.axes()
     needed = [(name,) for name in (*declared.trunks, INPUT)]
 
@@ -300,8 +305,7 @@ def smallest(network: Network, recipe: Recipe) -> int:
         return node.at(node.value.at[..., 0].set(1 - node.closed))
 
     closed = with_all_closed(network)
-    least = jax.tree.map(open_first, declared.arrays, closed, is_leaf=lambda node: is_confined(node) or is_entry(node))
-    return int(jnp.ceil(hard_cost(least, recipe)))
+    return jax.tree.map(open_first, declared.arrays, closed, is_leaf=lambda node: is_confined(node) or is_entry(node))
 
 
 def total_price(network: Network, recipe: Recipe) -> Float[Array, ""]:

@@ -6,7 +6,8 @@
 A source is what is stored: the network's inputs, the activations, the products of gates. Everything else is a linear form of
 sources, kept as a matrix: picking, mixing and adding cost nothing, they are multiplied into the weights that read the form; so
 are units and zeros. A rectifier is the clamp: its range begins at 0. Another activation is a table with straight lines between
-its points. Sums cannot overflow: the unit of a row's weights is as large as that takes.
+its points. Sums cannot overflow: the unit of a row's weights is as large as that takes. Which way a weight is rounded depends
+on the rows (c_rounding.py).
 
 The program computes, besides recording, what the C file will: `integers` of each source in the rows that it is given, equal to
 the bit, so that the error is known before anything is compiled.
@@ -22,6 +23,7 @@ import numpy as np
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.ops.c import Column, CProgram, Value
 from meristem.layers.ops.c_input_scale import InputScale, is_number, values
+from meristem.layers.ops.c_rounding import rounded_weights
 
 LARGEST = {8: 127, 16: 16383}  # of a value: of the 16-bit ones the difference of two fits 16 bits, too
 WEIGHTS = {8: 127, 16: 32767}
@@ -33,6 +35,8 @@ OUTPUT, MOST_OUTPUT = 2**13, 2**15 - 1  # of outputs in integers: the largest in
 MARGIN = {8: 0.05, 16: 0.5}  # of a range, on either side, for rows that are not among those that set it
 BYTE_STEPS = {8: 1, 16: 64}  # of pixels that are bytes: integers from one to the next, the middle being 0
 LEAST_RANGE = 1e-3  # of a layer's widest
+FINEST = {8: 2**12, 16: 2**17}  # steps of a sum in the unit of its result, at most
+COARSE = 8  # steps of a sum in such a unit, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +91,14 @@ class IntegerProgram(CProgram):
         return Form({out: np.eye(out.units)[[columns.index(column) for column in v]]}, np.zeros(len(v)))
 
     def _add_inputs(self, columns: Sequence[Column], out: Value, x: np.ndarray) -> None:
-        """A number's range is that of the rows x, no further than the limit; of two values, the range is the two."""
+        """A number's range is that of the rows x, no further than what is read; of two values, the range is the two."""
         real, integers, ends = [], [], []
         for column in columns:
             z = values(column, x)
             low, high = column.scaled(0), column.scaled(1)
             q = np.where(z == high, self.most, -self.most)
             if is_number(column):
-                low, high = np.clip(self.range(z), -column.limit, column.limit)
+                low, high = np.clip(self.range(z), -2 * column.limit, 2 * column.limit)
                 scaling = InputScale.of(column, low, high, x[:, column.place], self.most, self.is_float)
                 self.scalings[column] = scaling
                 q, (low, high) = scaling(x[:, column.place]), scaling.ends(column)
@@ -112,38 +116,49 @@ class IntegerProgram(CProgram):
         margin = MARGIN[self.bits] * (high - low)
         return low - margin, high + margin
 
-    def grid(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return unit and zero, so that low … high are −most … most."""
+    def grid(self, low: np.ndarray, high: np.ndarray, least: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return unit and zero, so that low … high are −most … most; a unit is no less than the least."""
         width = np.maximum(high - low, max(1e-6, LEAST_RANGE * float((high - low).max(initial=0))))
+        width = np.maximum(width, 2 * self.most * least)
         unit = width / (2 * self.most)
         return unit, -self.most - np.rint(low / unit)
+
+    def coarsest(self, form: Any) -> np.ndarray:
+        """Return the least unit of a form [units] that rounded weights do justice to; dead units have no range of their own."""
+        steps = [np.abs(matrix * self.sources[v].unit).max(1) / WEIGHTS[self.bits] for v, matrix in form.terms.items()]
+        return COARSE * np.max(steps, axis=0)
 
     def real(self, form: Any) -> np.ndarray:
         """Return the form in the rows [rows, units], as the float network has it."""
         return sum((self.sources[v].real @ matrix.T for v, matrix in form.terms.items()), form.offset)
 
-    def sums(self, form: Any, more: Any = 0.0, unit: Any = None) -> "Sums":
+    def sums(self, form: Any, more: Any = 0.0, unit: Any = None, span: int = 0) -> "Sums":
         """Return integer weights of the form plus `more` [units], and, with the `unit` [units] of a result, factors of sums.
 
-        Where a factor is rounded, it is rounded up, and the unit of the row's weights with it: so rounding costs nothing.
+        Where a factor is rounded, it is rounded up, and the unit of the row's weights with it: so rounding costs nothing. A
+        bias that leaves a result of up to `span` units at its end, whatever the inputs, is cut: all rows share a sum's bits.
         """
         used = [(v, m) for v, m in form.terms.items() if m.any()] or list(form.terms.items())[:1]
         matrix = np.concatenate([m for _, m in used], 1)
         units, zeros = (np.concatenate([getattr(self.sources[v], name) for v, _ in used]) for name in ("unit", "zero"))
         weight, bias = matrix * units, form.offset - matrix @ (units * zeros) + more
-        size, room = np.abs(weight), SUM_ROOM / self.most
+        size, room, factors = np.abs(weight), SUM_ROOM / self.most, None
+        if unit is not None:
+            most = size.sum(1) * self.most + span * unit
+            bias = np.clip(bias, -most, most)
         row = np.max([size.max(1) / WEIGHTS[self.bits], size.sum(1) / room, np.abs(bias) / SUM_ROOM], axis=0)
-        row, factors = np.where(row > 0, row, 1.0 if unit is None else unit), None
+        row = np.where(row > 0, row, 1.0) if unit is None else np.maximum(row, unit / FINEST[self.bits])
         if unit is not None:
             bound = (np.rint(size / row[:, None]).sum(1) * self.most + np.abs(np.rint(bias / row))).max()
             factors = Factors.of(row / unit, int(bound))
             row = factors.m * unit / 2.0 ** (factors.pre + factors.shift)
-        integers, biases = np.rint(weight / row[:, None]).astype(np.int64), np.rint(bias / row).astype(np.int64)
+        rows = np.concatenate([self.sources[v].integers for v, _ in used], 1)
+        integers, left = rounded_weights(weight / row[:, None], rows[: self.calibrated], WEIGHTS[self.bits])
+        biases = np.rint(bias / row + left).astype(np.int64) + (0 if factors is None else (1 << factors.pre) >> 1)
         assert (np.abs(integers).sum(1) * self.most + np.abs(biases)).max(initial=0) < 2**31
         reads = tuple(v for v, _ in used)
         x = reads[0] if len(reads) == 1 else self._view(reads, Value(sum(v.units for v in reads)))
-        total = np.concatenate([self.sources[v].integers for v in reads], 1) @ integers.T + biases
-        return Sums(x, integers, biases, row, total, factors)
+        return Sums(x, integers, biases, row, rows @ integers.T + biases, factors)
 
     def dense(self, function: str, sums: "Sums", further: str, out: Value) -> Value:
         """Record a call of a function that sums up, with tables, then what it needs further."""
@@ -162,8 +177,8 @@ class IntegerProgram(CProgram):
         low, high = self.range(real)
         if activation or with_zero:
             low, high = (np.zeros(n) if activation else np.minimum(low, 0)), np.maximum(high, 0)
-        unit, zero = self.grid(low, high)
-        sums = self.sums(form, unit * zero, unit)
+        unit, zero = self.grid(low, high, self.coarsest(form))
+        sums = self.sums(form, unit * zero, unit, 2 * self.most)
         out = self.dense("dense", sums, "", Value(n, form.positions))
         return self._source(out, unit, zero, real, sums.requantized(-self.most, self.most))
 
@@ -176,7 +191,8 @@ class IntegerProgram(CProgram):
         unit, zero = (np.full(form.units, v[0]) for v in self.grid(*ends))
         curve = np.clip(np.rint(points / unit[0] + zero[0]), -self.most, self.most).astype(np.int64)
         step = (high - low) / (pieces << FRACTION)
-        sums, last = self.sums(form, -low, np.full(form.units, step)), (pieces << FRACTION) - 1
+        last = (pieces << FRACTION) - 1
+        sums = self.sums(form, -low, np.full(form.units, step), last)
         v = sums.requantized(0, last)
         i, rest = v >> FRACTION, v & ((1 << FRACTION) - 1)
         q = curve[i] + (((curve[i + 1] - curve[i]) * rest + (1 << (FRACTION - 1))) >> FRACTION)
@@ -257,7 +273,7 @@ class IntegerProgram(CProgram):
             self.simulated = sums.total * sums.row
             return self.dense("dense_real", sums, f", {self.table('SCALE', sums.row, 'REAL')}", out)
         self.unit = max(float(np.abs(z[: self.calibrated]).max()), 1e-6) / OUTPUT
-        sums = self.sums(form, 0.0, np.full(n, self.unit))
+        sums = self.sums(form, 0.0, np.full(n, self.unit), 2 * MOST_OUTPUT)
         self.simulated = sums.requantized(-MOST_OUTPUT, MOST_OUTPUT) * self.unit
         return self.dense("dense_sums", sums, "", out)
 

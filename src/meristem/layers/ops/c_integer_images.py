@@ -123,9 +123,12 @@ class ImageIntegerProgram(IntegerProgram):
         z = form.sums(form.weight, self.sources[form.source].real) + form.bias
         return z if form.skip is None else z + form.factor * self.sources[form.skip].real
 
-    def sums(self, form: Any, more: Any = 0.0, unit: Any = None) -> Sums:
+    def coarsest(self, form: Any) -> np.ndarray:
+        return np.zeros(form.units) if isinstance(form, Map) else super().coarsest(form)
+
+    def sums(self, form: Any, more: Any = 0.0, unit: Any = None, span: int = 0) -> Sums:
         if not isinstance(form, Map):
-            return super().sums(form, more, unit)
+            return super().sums(form, more, unit, span)
         source, n = self.sources[form.source], form.units
         edge = np.clip(np.rint(source.zero), -self.most - 1, self.most)
         weight = form.weight * form.of_inputs(source.unit)

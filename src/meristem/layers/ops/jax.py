@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.ops.base import Ops, padding, shifted_sum, window_means
+from meristem.layers.ops.loop_convolution import convolution
 
 
 class JaxOps(Ops[Array]):
@@ -38,6 +39,15 @@ class JaxOps(Ops[Array]):
             dimension_numbers=(layout, f"OI{names}", layout),
         )
         y = y[0] if is_single else y
+        return y if bias is None else y + column(bias, y)
+
+    def conv_in_loop(self, weight: Any, bias: Any, h: Array, *, name: str = "conv") -> Array:
+        """Return `conv` of one sample as steps of training need it (loop_convolution.py); a GPU has one for all."""
+        if jax.default_backend() != "cpu":
+            return self.conv(weight, bias, h, name=name)
+        kernel = jnp.moveaxis(jnp.asarray(weight), (0, 1), (-1, -2))
+        y = convolution(jnp.moveaxis(h, 0, -1)[None], kernel, padding(kernel.shape[:-2]))
+        y = jnp.moveaxis(y[0], -1, 0)
         return y if bias is None else y + column(bias, y)
 
     def depthwise(self, weight: Any, bias: Any, h: Array, *, name: str = "depthwise") -> Array:

@@ -2,4 +2,8 @@
 
 from meristem.pictures.figure_style import have_matplotlib as have_matplotlib
 from meristem.pictures.studies.study_figures import draw as draw, draw_study as draw_study
-from meristem.pictures.studies.study_pictures import LearningPictures as LearningPictures, SolvingPictures as SolvingPictures
+from meristem.pictures.studies.study_pictures import (
+    ImagePictures as ImagePictures,
+    LearningPictures as LearningPictures,
+    SolvingPictures as SolvingPictures,
+)

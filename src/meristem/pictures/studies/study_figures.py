@@ -20,11 +20,11 @@ from meristem.folders import run_record
 from meristem.folders.run_folder import RunFolder
 from meristem.pictures.figure_style import COLORS, STYLE, require_matplotlib
 from meristem.pictures.image_files import is_picture, png
-from meristem.pictures.studies.study_pictures import LearningPictures, SolvingPictures, StudyPictures
+from meristem.pictures.studies.study_pictures import ImagePictures, LearningPictures, SolvingPictures, StudyPictures
 from meristem.pictures.studies.study_results import Run, StudyResults, run_key
 from meristem.show.measures import MACRO_F1, WRONG_LABELS
 
-KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures)}
+KINDS: dict[str, type[StudyPictures]] = {kind.kind: kind for kind in (LearningPictures, SolvingPictures, ImagePictures)}
 # The paper's studies by name, for files that do not say what is to be drawn.
 CATALOG: dict[str, StudyPictures] = {
     "two-spirals": SolvingPictures("two spirals", {task: task for task in TASKS}),
@@ -35,7 +35,7 @@ CATALOG: dict[str, StudyPictures] = {
     ),
     "tagging": LearningPictures("multi-label tagging", {}, (WRONG_LABELS, MACRO_F1), ("dev", "test")),
 }
-FIGURES = ("data", "discriminants", "sizes", "tried", "frontier")  # besides those of models
+FIGURES = ("data", "discriminants", "sizes", "tried", "frontier", "structures", "parameters")  # besides those of models
 
 
 def draw(out: Path) -> list[Path]:

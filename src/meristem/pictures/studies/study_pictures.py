@@ -1,4 +1,4 @@
-"""What is drawn of a study, as plain data: `SolvingPictures` or `LearningPictures`.
+"""What is drawn of a study, as plain data: `SolvingPictures`, `LearningPictures` or `ImagePictures`.
 
 A study writes its pictures into summary.json (`as_json`), so a new study with the usual figures changes nothing here.
 """
@@ -12,10 +12,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from meristem.pictures import figure_style
 from meristem.pictures.figure_style import INK, PARTS, Figure
+from meristem.pictures.studies.found_networks import draw_error_by_parameters, draw_structures, runs_with_structure
 from meristem.pictures.studies.planar_data import draw_data, draw_discriminants, runs_with_discriminant
 from meristem.pictures.studies.run_comparisons import Panel, draw_final_values, draw_penalty_path, draw_settings, size_panels
 from meristem.pictures.studies.study_results import Run, StudyResults, finite_value
-from meristem.pictures.studies.training_curves import MEDIAN, Curve, Row, draw_training, size_rows
+from meristem.pictures.studies.training_curves import GATES_CLOSE, MEDIAN, RATE_SHRINKS, Curve, Row, draw_training, size_rows
 from meristem.show.measures import ERROR, Measure
 
 Drawings = dict[str, Callable[[StudyResults], Figure]]  # name of a figure → function that draws it, in reading order
@@ -41,6 +42,7 @@ class StudyPictures:
     cell: ClassVar[tuple[float, float]]  # inches of a panel of a training
     shares_scale: ClassVar[bool]  # among the tasks of a training
     legend_columns: ClassVar[tuple[int, ...]]  # for one task, two, more
+    stage_change: ClassVar[str] = RATE_SHRINKS  # what happens where a stage begins
     # What a kind defines:
     required: ClassVar[Callable[..., Required]]  # (): what the files must hold
     rows: ClassVar[Callable[..., list[Row]]]  # (results, model): the quantities that are shown of a training
@@ -184,7 +186,43 @@ class LearningPictures(StudyPictures):
             for field, title in fields.items()
             for tasks in ([[task] for task in results.tasks] if self.panel_per_task else [results.tasks])
         ]
-        scale_nodes = partial(figure_style.scale_nodes, min_span=0.25)
-        sizes = size_panels(results, {"units (log scale)": figure_style.scale_units, "nodes": scale_nodes})
         title = f"Results and final sizes on {results.subject}"
-        return draw_final_values(results, title, [*panels, *sizes], "mean")
+        return draw_final_values(results, title, [*panels, *self.size_panels(results)], "mean")
+
+    def size_panels(self, results: StudyResults) -> list[Panel]:
+        scale_nodes = partial(figure_style.scale_nodes, min_span=0.25)
+        return size_panels(results, {"units (log scale)": figure_style.scale_units, "nodes": scale_nodes})
+
+
+@dataclass(frozen=True)
+class ImagePictures(LearningPictures):
+    """A study of convolutional networks: their channels over the epochs, what they end as, error against live parameters."""
+
+    kind = "images"
+    stage_change = GATES_CLOSE
+
+    published: tuple[tuple[str, float, float], ...] = ()  # others' networks: in words, parameters, test error
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        published = tuple((str(words), float(size), float(error)) for words, size, error in fields["published"])
+        return super().from_json(fields | {"published": published})
+
+    def required(self) -> Required:
+        required = super().required()
+        return required._replace(values=(*required.values, "n_parameters"), arrays=required.arrays | {"hard_cost": 1})
+
+    def rows(self, results: StudyResults, model: str) -> list[Row]:
+        errors = [row for row in super().rows(results, model) if row.measure is not None]
+        channels, live = Row("channels per block\n(sum of gates)", []), Curve("hard_cost", INK, ring="best_epoch")
+        return [*errors, channels, Row("live parameters", [live])]
+
+    def size_panels(self, results: StudyResults) -> list[Panel]:
+        scale = partial(figure_style.from_zero, min_span=1)
+        return [Panel("Parameters of the network", "parameters", "n_parameters", results.models, results.tasks, scale)]
+
+    def drawings(self, results: StudyResults) -> Drawings:
+        drawings = super().drawings(results)
+        if runs_with_structure(results):
+            drawings["structures"] = draw_structures
+        return drawings | {"parameters": partial(draw_error_by_parameters, measure=self.selects, published=self.published)}

@@ -11,10 +11,11 @@ from meristem.pictures.studies.study_results import Run, StudyResults, finite_va
 from meristem.show.measures import Measure
 
 PALE = "#BDBDBD"
+RATE_SHRINKS, GATES_CLOSE = "learning rate shrinks", "gates begin to close, then stay closed"
 MEDIAN = "seed with the median zero-error epoch"
 RINGS = {"zero_error_epoch": "first epoch without error", "best_epoch": "kept model's size"}
 LEGEND = [MEDIAN, "training", "validation", "best of its curve", "kept model's test figure", RINGS["best_epoch"], "other seeds"]
-LEGEND += [RINGS["zero_error_epoch"], "learning rate shrinks"]
+LEGEND += [RINGS["zero_error_epoch"], RATE_SHRINKS, GATES_CLOSE]
 DOT: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.7}
 ASTERISK: dict[str, Any] = {"linestyle": "", "marker": (6, 2, 0), "markersize": 9, "color": "black", "markeredgewidth": 1.3}
 
@@ -62,7 +63,7 @@ def draw_training(results: StudyResults, model: str) -> Figure:
         column[0].text(0.5, 1.03, pictures.heading(runs, median), transform=column[0].transAxes, **style)
         for ax, row in zip(column, rows, strict=True):
             _draw_row(ax, results, row, runs, median)
-            figure_style.mark_changes(ax, results.series(median, "stage"), "learning rate shrinks")
+            figure_style.mark_changes(ax, results.series(median, "stage"), pictures.stage_change)
             ax.grid(axis="y")
         column[-1].set_xlabel("epoch")
         column[-1].xaxis.get_major_locator().set_params(integer=True)

@@ -1,0 +1,112 @@
+"""Faults that no single whole column shows are named: pairs, parts of the rows, near copies, changes along the file."""
+
+import numpy as np
+import pytest
+
+from meristem.tables.copies import individuals, nearly_equal
+from meristem.tables.data_faults import data_faults, later_dates
+from meristem.tables.frames import table_of
+from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, telling_values
+from meristem.tables.row_changes import changes_at_a_row, mixed_units, shifted_target
+from meristem.tables.split import TableSplit
+
+rng = np.random.default_rng(1)
+N = 400
+X = {f"x{number}": rng.normal(size=N) for number in range(4)}
+CODES = (X["x0"] + rng.normal(size=N) > 0).astype(int)
+Y, LABELS, ROWS = X["x0"] + rng.normal(size=N), ["no", "yes"], np.arange(N) + 1
+LATE = np.arange(N) >= 250
+WEIGHTS = rng.normal(70, 9, N)
+
+
+def test_a_leak_in_the_rows_that_have_a_value():
+    some = np.where(rng.random(N) < 0.4, np.nan, Y)
+    (line,) = leaks_where_filled(X | {"z": some}, Y)
+    assert line.startswith("column 'z' alone gives the target away in the ")
+    assert leaks_where_filled(X | {"z": np.where(rng.random(N) < 0.4, np.nan, Y + rng.normal(size=N))}, Y) == []
+
+
+def test_two_columns_that_give_the_target_away():
+    shift = 5 * rng.normal(size=N)
+    for y, labels in ((Y, None), (CODES, LABELS)):
+        (line,) = leaking_pairs(X | {"after": y + shift, "before": shift}, y, labels)
+        assert line.startswith("columns 'after' and 'before' together give the target away")
+        assert leaking_pairs(X | {"after": y + shift + rng.normal(size=N), "before": shift}, y, labels) == []
+    price, amount = rng.lognormal(size=N), rng.lognormal(size=N)
+    assert "'amount' and 'price'" in leaking_pairs(X | {"amount": amount, "price": price}, price * amount)[0]
+    key = rng.integers(0, 2, N).astype(float)
+    assert leaking_pairs(X | {"sum": (key + CODES) % 2, "key": key}, CODES, LABELS) != []
+
+
+def test_a_category_that_one_class_alone_has():
+    status = np.where((CODES == 1) & (rng.random(N) < 0.6), 0, rng.integers(1, 4, N)).astype(float)
+    texts = {"status": ["cancelled", "open", "paid", "sent"]}
+    (line,) = telling_values(X | {"status": status}, texts, CODES, LABELS)
+    assert line.startswith("column 'status' is 'cancelled' in ") and "class 'yes'" in line
+    assert telling_values(X | {"status": rng.integers(0, 4, N).astype(float)}, texts, CODES, LABELS) == []
+
+
+def test_rows_that_are_nearly_copies():
+    near = {name: np.tile(values[:200], 2) + 0.001 * rng.normal(size=N) for name, values in X.items()}
+    halves = [[{name: values[part] for name, values in x.items()} for part in (slice(300), slice(300, N))] for x in (near, X)]
+    assert nearly_equal(*halves[0])[0].startswith("near duplicates") and nearly_equal(*halves[1]) == []
+    twice = {name: np.tile(values[:200], 2) for name, values in X.items()} | {"answer": np.tile(CODES[:200], 2)}
+    lines = data_faults(TableSplit.of(table_of(twice | {"id": rng.permutation(N)}), target="answer"))
+    assert any("200 of 400 rows are duplicates of others in all columns but 'id'" in line for line in lines), lines
+
+
+def test_rows_of_the_same_individual():
+    patient = np.repeat(rng.permutation(100), 4)
+    people = {name: values[patient] + 0.3 * rng.normal(size=N) for name, values in X.items()}
+    (line,) = individuals(people | {"patient_id": patient.astype(float)}, [], CODES[patient], is_class=True)
+    assert line.startswith("column 'patient_id' likely tells") and "--group-column" in line
+    honest = X | {"code": rng.integers(0, 100, N).astype(float), "age": np.sort(rng.integers(20, 80, N)).astype(float)}
+    assert individuals(honest, [], CODES, is_class=True) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.where(LATE, WEIGHTS * 2.2046, WEIGHTS), "changes near row 25"),
+        (np.where(LATE, 70.0, WEIGHTS), "is 70 in each of 150 rows, from row 251 on"),
+        (np.where(LATE, np.nan, WEIGHTS), "is missing from row 251 on"),
+        (np.where(LATE, np.arange(N) % 3 + 3, np.arange(N) % 3), "has other categories from about row 251 on"),
+    ],
+    ids=["unit", "constant", "gaps", "categories"],
+)
+def test_a_column_that_changes_at_a_row(values, words):
+    names = ["z"] if "categories" in words else []
+    (line,) = changes_at_a_row(X | {"z": values}, names, Y, ROWS)
+    assert line.startswith(f"column 'z' {words}")
+
+
+def test_columns_that_do_not_change_at_a_row():
+    flag = np.sort(CODES).astype(float)
+    columns = {
+        "sorted": np.sort(WEIGHTS),
+        "walk": np.cumsum(rng.normal(size=N)),
+        "flag": flag,
+        "of class": WEIGHTS + 900 * flag,
+    }
+    assert changes_at_a_row(X | columns, [], flag, ROWS) == []
+
+
+def test_two_units_in_a_column_and_a_target_that_is_a_row_off():
+    (line,) = mixed_units({"z": np.where(rng.random(N) < 0.1, 1000 * WEIGHTS, WEIGHTS), "tail": rng.lognormal(0, 3, N)})
+    assert line.startswith("column 'z' has two sizes of values")
+    assert "one row too low" in shifted_target(X, np.roll(Y, 1), is_class=False)[0]
+    assert "one row too high" in shifted_target(X, np.roll(CODES, -1), is_class=True)[0]
+    assert (
+        shifted_target(X, Y, is_class=False)
+        == shifted_target({"lag": np.roll(np.sort(Y), 1)}, np.sort(Y), is_class=False)
+        == []
+    )
+
+
+def test_spans_until_an_event_and_categories_in_capitals():
+    names = ["days_until_churn", "TimeToEvent", "hours_till_failure", "distance_to_station", "weekday", "days_since_visit"]
+    lines = later_dates({}, names)
+    assert [line.split("'")[1] for line in lines] == names[:3]
+    answers = np.where(rng.random(N) < 0.1, "YES", np.where(rng.random(N) < 0.5, "yes", "no"))
+    lines = TableSplit.of(table_of(X | {"smoker": answers, "answer": CODES}), target="answer").table_warnings()
+    assert any("'smoker' holds" in line and "case or spaces" in line for line in lines), lines
