@@ -178,7 +178,7 @@ def test_bad_arguments_are_named(call, says):
 def test_a_body_has_eight_members_at_most():
     """What the rest of the library may ask of a body; those of trees and of what it inherits included."""
     asked = {name for kind in (Body, Budding, Stages) for name in dir(kind) if not name.startswith("_")} | {"__call__"}
-    own = set(dir(eqx.Module)) | set(inspect.signature(Budding).parameters) | {"parts"}  # fields, and options by their names
+    own = set(dir(eqx.Module)) | set(inspect.signature(Budding).parameters) | {"parts", "positions"}  # fields, and options
     fields = {field.name for kind in (Budding, Stages) for field in dataclasses.fields(kind)} | {"n_leaves"}
     assert asked - own - fields == {
         "__call__",

@@ -61,8 +61,9 @@ def test_while_gates_close_only_a_thousandth_of_the_cost_is_an_improvement():
 
     def epochs_since(stage: int, best: float, loss: float) -> int:
         plateau = Plateau(jnp.float32(best), jnp.int32(5), jnp.int32(stage))
+        state = eqx.tree_at(lambda s: s.plateau, start(network, jax.random.key(0), recipe), plateau)
         measures = Measures(*[None] * len(Measures._fields))._replace(loss=jnp.float32(loss))
-        return int(_next_plateau(plateau, measures, network, Knobs(1e-3, 0.0), recipe).since)
+        return int(_next_plateau(state, measures, network, Knobs(1e-3, 0.0), recipe).since)
 
     assert epochs_since(1, 2.0, 1.997) == 0 and epochs_since(1, 2.0, 1.999) == 6
     assert epochs_since(1, -2.0, -2.001) == 6 and epochs_since(1, -2.0, -2.003) == 0, "relative to its size"

@@ -16,8 +16,9 @@ from meristem.train import saving
 from meristem.train.epoch import steps_per_epoch
 from meristem.train.hyperparameters import check_knobs, check_rows
 from meristem.train.live_size import _first, _is_time, _position, adapt_capacity
-from meristem.train.loop import UNLIMITED, DivergedError
+from meristem.train.loop import DivergedError
 from meristem.train.programs import _blocks, parts_of
+from meristem.train.replay import UNLIMITED
 from meristem.train.run import Run, at_stage, begin, settling, stacked
 from meristem.train.saving import Saver
 from meristem.train.settle import n_rows, next_penalty

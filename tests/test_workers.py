@@ -181,7 +181,7 @@ def test_members_whose_workers_always_die_are_named():
             Client(address, key).ask("take", {"task": task})  # and is never heard of again
             return Future()
 
-    with pytest.raises(RuntimeError, match=f"{DEATHS} workers in a row .* members 0,"):
+    with pytest.raises(RuntimeError, match=rf"{DEATHS} workers in a row .* members \d,"):
         population(executor=Dying())
     assert workers_of(Dying()) == 1
 

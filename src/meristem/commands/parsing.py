@@ -177,7 +177,7 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ("show", "--png", Path, None, "FILE", "draw the network into this file or folder"),
     ("export", "--onnx", Path, None, "FILE", "the ONNX file to write"),
     ("export", "--c", Path, None, "FILE", "the C file to write, and its header beside it"),
-    ("export", "--bits", int, None, "N", "with --c: weights and values of 8 or 16 bits; needs --rows"),
+    ("export", "--bits", int, None, "N", "weights and values of 8 bits, or with --c also of 16; needs --rows"),
     (
         "export",
         "--rows",

@@ -5,6 +5,7 @@ counts). `--member` selects one network of a population, or of the ensemble of a
 """
 
 import argparse
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from meristem.pictures.image_files import check_png_path, png
 from meristem.show.describe import describe, penalty_of, print_table
 from meristem.train.run import Run
 
+ROUNDING = re.compile(
+    rb"\d+ bits: in [\d,]+ rows? that [ -~]+(?:float|deviation)"
+)  # in files of both kinds: what integers cost
 PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with the producer's name
 C_MARK, MARKED = b": a trained neural network, in C99", 400  # at the start of our C files; so many bytes are looked at
 
@@ -86,20 +90,26 @@ def run_export(args: argparse.Namespace) -> None:
             if not is_export:  # such as the model itself
                 problem = f"exists and is no {flag.strip('-').upper()} file of meristem's; move it, or give another name"
                 raise ValueError(f"{flag}={str(path)!r} {problem}.")
-    is_estimator = hasattr(model, "network_") or is_ensemble
-    if hasattr(loaded, "schema"):
+    is_estimator, rows = hasattr(model, "network_") or is_ensemble, args.rows
+    if is_of_files := hasattr(loaded, "estimator"):  # a table's model, or that of pictures
         model = replace(loaded, estimator=model)
-    rows = args.rows if args.rows is None or hasattr(loaded, "schema") else _numbers(args.rows)
+    if rows is not None and (not is_of_files or rows.suffix == ".npy"):
+        rows = _numbers(rows)
     options = {"bits": args.bits, "X": rows, "numbers": args.numbers, "budget": args.budget}
     options |= {} if args.pixels is None else {"pixels": args.pixels}
-    for path, name, own in ((args.onnx, "onnx", {}), (args.c, "c", options)):
+    if args.onnx is not None and args.bits is not None and hasattr(getattr(model, "estimator", model), "image_shape_"):
+        raise ValueError(f"--bits={args.bits} of a model on images is for --c; write the ONNX file without it.")
+    short = {} if args.bits is None else {"bits": args.bits, "X": rows}
+    for path, name, own in ((args.onnx, "onnx", short), (args.c, "c", options)):
         if path is None:
             continue
-        if hasattr(loaded, "schema") or is_estimator:
+        if is_of_files or is_estimator:
             written = getattr(model, f"to_{name}")(path, **own)
         else:
             written = getattr(export, f"to_{name}")(path, compact(_network(model)), **own)
         print(f"{written}: {written.stat().st_size:,} bytes")
+        if args.bits is not None and (cost := ROUNDING.search(written.read_bytes())) is not None:
+            print(f"  {cost[0].decode()}")
 
 
 def _numbers(path: Path) -> np.ndarray:

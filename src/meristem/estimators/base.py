@@ -129,16 +129,16 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         save(path, self)
 
-    def to_onnx(self, path: PATHS) -> Path:
+    def to_onnx(self, path: PATHS, **options: Any) -> Path:
         """Write the compact network as an ONNX file, including scaling and probabilities.
 
         Its input is "X" [N, features], float32; double if rounding a column to float32 would change predictions, such as
-        seconds since 1970.
+        seconds since 1970. With bits=8 and the training rows X weights are int8, and the file is smaller.
         """
         from meristem.export import onnx_of
 
         check_is_fitted(self)
-        return onnx_of(self, path)
+        return onnx_of(self, path, **self._with_checked_rows(options))
 
     def to_c(self, path: PATHS, **options: Any) -> Path:
         """Write the compact network as a C99 file without dependencies, and its header, including scaling and probabilities.
@@ -149,9 +149,11 @@ class Estimator(BaseEstimator):
         from meristem.export import c_of
 
         check_is_fitted(self)
-        if options.get("X") is not None:
-            options["X"] = check_data(self, options["X"], reset=False)
-        return c_of(self, path, **options)
+        return c_of(self, path, **self._with_checked_rows(options))
+
+    def _with_checked_rows(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return options of an export whose rows X, if any, have been checked."""
+        return options if options.get("X") is None else options | {"X": check_data(self, options["X"], reset=False)}
 
     def to_torch(self) -> Any:
         """Return the compact network as a plain `torch.nn.Module`, including scaling and probabilities."""

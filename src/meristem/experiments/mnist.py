@@ -37,9 +37,7 @@ class MnistOptions(Options):
     default_rate: ClassVar[float] = LEARNING_RATE
     from_paper: ClassVar[tuple[str, ...]] = ("rate", "penalty")
 
-    task: tuple[str, ...] = choice_option(
-        ("ten",), TASKS, "ten (all classes there are), two (0 versus 1), or both with a comma"
-    )
+    task: tuple[str, ...] = choice_option(("ten",), TASKS, "ten (all classes), two (0 versus 1), or both with a comma")
     data: Path | None = folder_option("the four IDX files, of MNIST or of other images, gzipped or not")  # noqa: RUF009
     penalty: tuple[float, ...] = (PENALTY,)
     input_dropout: tuple[float, ...] = (INPUT_DROPOUT,)

@@ -42,6 +42,7 @@ from meristem.export.endings import (
     Values,
     check_network,
     ending_of,
+    rounding_cost,
 )
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs
@@ -51,7 +52,6 @@ from meristem.layers.ops.c import INPUTS, Column, CProgram, Value, number
 from meristem.layers.ops.c_integer import IntegerProgram
 from meristem.layers.ops.c_integer_images import ImageIntegerProgram
 from meristem.nn import Network
-from meristem.targets import Classes
 
 MOST_ROWS, LEAST_ROWS, MOST_PIXELS = 4000, 100, 2**19  # of images as many as have so many pixels
 HELD_OUT = 5  # every so many of the rows that set ranges are held out of them
@@ -217,14 +217,7 @@ def in_integers(
     last = program.outputs(form)
     tested = slice(calibrated if calibrated < len(rows) else 0, None)
     exact, rough = program.real(form)[tested], program.simulated[tested]
-    line = f"{bits} bits: in {many(len(exact), 'row')} that did not set the ranges, "
-    if isinstance(ending, OneOf):
-        classes = Classes(np.arange(max(2, exact.shape[1])), 1 / (1 + np.exp(-ending.cut)))
-        line += f"{(classes.decode(exact) == classes.decode(rough)).mean():.1%} have the class of the network in float"
-    else:
-        error, size = np.sqrt(((exact - rough) ** 2).mean()), exact.std()
-        line += f"outputs differ from the network in float by {error / max(size, 1e-300):.2%} of their standard deviation"
-    notes = [line]
+    notes = [rounding_cost(bits, ending, exact, rough)]
     if not is_float:
         name = "the pixels of channel {}" if columns.summary else "x[{}] is {}"
         notes += [

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from meristem.check import unknown
+from meristem.check import many, unknown
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import Predictor, as_numpy
 from meristem.inputs import Inputs
@@ -84,6 +84,17 @@ def ending_of(targets: Targets) -> Ending:
     if isinstance(targets, Numbers):
         return Values(targets.scaling.mean, targets.scaling.scale, targets.is_flat, targets.link)
     return OneOf(targets.classes, targets.cut) if isinstance(targets, Classes) else AnyOf()
+
+
+def rounding_cost(bits: int, ending: Ending, exact: np.ndarray, rough: np.ndarray) -> str:
+    """Return what so many bits cost, in words, given outputs in float and in integers of rows that did not set the ranges."""
+    rows = f"{bits} bits: in {many(len(exact), 'row')} that did not set the ranges, "
+    if isinstance(ending, OneOf):
+        classes = Classes(np.arange(max(2, exact.shape[1])), 1 / (1 + np.exp(-ending.cut)))
+        same = (classes.decode(exact) == classes.decode(rough)).mean()
+        return f"{rows}{same:.1%} have the class of the network in float"
+    error, size = np.sqrt(((exact - rough) ** 2).mean()), exact.std()
+    return f"{rows}outputs differ from the network in float by {error / max(size, 1e-300):.2%} of their standard deviation"
 
 
 def check_export(extra: str, network: CompactNetwork | Network, ending: Ending) -> tuple[Any, CompactNetwork, int, int, Ending]:

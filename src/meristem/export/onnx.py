@@ -11,8 +11,9 @@
 
 N is free. Features become inputs in double precision, by the formula of `predict` (inputs/); the network is in float32.
 Probabilities agree to 1e-5, numbers to 1e-5 of their scale, at every optimization level of onnxruntime. Operator set 17, which
-every runtime since 2022 has. The same network gives the same bytes. An output whose name a column has gets an underscore. Only
-this module imports onnx, and only when it is used.
+every runtime since 2022 has. With `bits=8` products of matrices are in eight bits (QDQ: layers/ops/onnx_rounding.py), kernels
+of images stay in float, and `rounding` in the metadata says what it costs in held-out rows. The same network gives the same
+bytes. An output whose name a column has gets an underscore. Only this module imports onnx, and only when it is used.
 """
 
 import json
@@ -27,14 +28,29 @@ import numpy as np
 import meristem
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy, spread
-from meristem.export.endings import SINGLE, AnyOf, Ending, FeatureScaling, OneOf, Raw, Scaling, Values, check_export, ending_of
+from meristem.export.endings import (
+    SINGLE,
+    AnyOf,
+    Ending,
+    FeatureScaling,
+    OneOf,
+    Raw,
+    Scaling,
+    Values,
+    check_export,
+    ending_of,
+    rounding_cost,
+)
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.schema import CATEGORY, UNSEEN
+from meristem.layers.ops.numpy import NUMPY
 from meristem.layers.ops.onnx import Graph, float32
+from meristem.layers.ops.onnx_rounding import Rounded, RoundedGraph, RoundingOps
 from meristem.nn import Network
 
 OPSET, IR_VERSION = 17, 8  # they belong together
+MOST_ROWS, HELD_OUT = 4000, 5  # of the rows that set ranges; every fifth is held out of them
 ML_OPSET = "ai.onnx.ml", 3  # the set of operators that encodes texts
 
 
@@ -46,11 +62,15 @@ def to_onnx(
     ending: Ending = Raw(),
     feature_names: Sequence[str] | None = None,
     metadata: Mapping[str, str] | None = None,
+    bits: int | None = None,
+    X: Any = None,
 ) -> Path:
     """Write a network as an ONNX file in place of `path`; a reader sees the old file or the new one, never a part.
 
     `scaling` is the mean [n_in] and the scale [n_in] by which X is standardized first, or the Inputs of an estimator or a
     table's model. The file's metadata has `versions` and, if passed, `feature_names`, both as JSON, and all of `metadata`.
+
+    With bits=8 and training rows X [rows, features], which show the range of each value, weights are int8.
 
     >>> import jax, tempfile
     >>> from meristem.nn import Network
@@ -60,23 +80,35 @@ def to_onnx(
     ...     file.name, file.stat().st_size > 0
     ('model.onnx', True)
     """
-    write_whole(path, onnx_bytes(network, scaling=scaling, ending=ending, feature_names=feature_names, metadata=metadata))
+    described: dict[str, Any] = {"feature_names": feature_names, "metadata": metadata, "bits": bits, "X": X}
+    write_whole(path, onnx_bytes(network, scaling=scaling, ending=ending, **described))
     return Path(path)
 
 
-def onnx_of(estimator: Any, path: PATHS) -> Path:
+def onnx_of(estimator: Any, path: PATHS, **options: Any) -> Path:
     """Write a fitted estimator as an ONNX file: X [N, features] → what `predict` and `predict_proba` return."""
     network, inputs, metadata = estimator.compact(), estimator._inputs_, {"estimator": type(estimator).__name__}
     ending = ending_of(estimator._targets_)
-    return to_onnx(path, network, scaling=inputs, ending=ending, feature_names=inputs.names, metadata=metadata)
+    return to_onnx(path, network, scaling=inputs, ending=ending, feature_names=inputs.names, metadata=metadata, **options)
 
 
 def onnx_bytes(
-    network: CompactNetwork | Network, *, scaling: Scaling | None = None, ending: Ending = Raw(), **description: Any
+    network: CompactNetwork | Network,
+    *,
+    scaling: Scaling | None = None,
+    ending: Ending = Raw(),
+    bits: int | None = None,
+    X: Any = None,
+    **description: Any,
 ) -> bytes:
     """Return the content of the file that `to_onnx` writes; `description` is its feature_names and metadata."""
     onnx, small, n_in, n_out, ending = check_export("onnx", network, ending)
+    layers = [spread(layer) for layer in as_numpy(small).layers]
     graph, helper, types, n_features = Graph(onnx), onnx.helper, onnx.TensorProto, n_in
+    if bits is not None:
+        products, cost = _in_eight_bits(layers, ending, bits, X, scaling, (n_in, *small.positions))
+        graph = RoundedGraph(onnx, iter(products))
+        description["metadata"] = {**(description.get("metadata") or {}), "rounding": cost}
     graph.scope = "inputs"
     if scaling is None:
         h, inputs = "X", [helper.make_tensor_value_info("X", types.FLOAT, ["N", n_in, *small.positions])]
@@ -89,9 +121,9 @@ def onnx_bytes(
         h = features.trace(graph, "X" if is_double else graph("Cast", "X", to=types.DOUBLE))
         inputs = [helper.make_tensor_value_info("X", types.DOUBLE if is_double else types.FLOAT, ["N", n_features])]
     properties = _properties(onnx, n_features, **description)
-    for k, layer in enumerate(as_numpy(small).layers):
+    for k, (layer, own) in enumerate(zip(small.layers, layers, strict=True)):
         graph.scope = f"layer_{k}_{type(layer).__name__}"
-        h = spread(layer)(graph, h)
+        h = own(graph, h)
     graph.scope = "ending"
     outputs = _add_outputs(graph, ending, h, n_out, {value.name for value in inputs})
     sets = [("", OPSET)] + [ML_OPSET] * any(node.domain == ML_OPSET[0] for node in graph.nodes)
@@ -105,6 +137,32 @@ def onnx_bytes(
     helper.set_model_props(model, properties)
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString(deterministic=True))
+
+
+def _in_eight_bits(
+    layers: Sequence[Any], ending: Ending, bits: int, X: Any, scaling: Scaling | None, shape: tuple[int, ...]
+) -> tuple[list[Rounded], str]:
+    """Return the products of a network in eight bits, and what they cost in rows that did not set their ranges, in words."""
+    if bits != 8:
+        raise ValueError(f"bits={bits!r} must be 8 or None: ONNX files have no other integers here.")
+    if X is None:
+        raise ValueError("bits=8 needs rows that show the range of each value; give the training rows, X=….")
+    rows = np.asarray(X, np.float64)
+    n_features = scaling.n_features if isinstance(scaling, Inputs) else shape[0]
+    if rows.shape[1:] != (shape if scaling is None else (n_features,)) or not len(rows):
+        raise ValueError(f"X has shape {rows.shape}; it must be rows of {n_features} features.")
+    rows = rows[np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]]
+    calibrated = max(1, len(rows) - len(rows) // HELD_OUT)
+    x = rows.astype(np.float32) if scaling is None else FeatureScaling.of(scaling, shape[0]).trace(NUMPY, rows)
+    ops = RoundingOps(calibrated)
+    outputs = []
+    for each in (NUMPY, ops):
+        h = x.view()
+        for layer in layers:
+            h.flags.writeable = False  # a formula may read h twice
+            h = layer(each, h)
+        outputs.append(h[calibrated if calibrated < len(rows) else 0 :])
+    return ops.products, rounding_cost(bits, ending, *outputs)
 
 
 def _column_inputs(graph: Graph, inputs: Inputs, schema: Schema) -> tuple[str, list[Any]]:

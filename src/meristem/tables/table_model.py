@@ -30,7 +30,7 @@ from meristem.json_schema import ANY, COUNT, FLAG, NUMBER, OBJECT, POSITIVE, SHA
 from meristem.report.baselines import NAMES
 from meristem.report.scoring import in_words
 from meristem.report.task_metrics import BY_LABEL, DEFAULTS, Outcome, Predicted
-from meristem.tables.encoding import absent, codes, differences, feature_blocks
+from meristem.tables.encoding import absent, codes, differences, feature_blocks, features
 from meristem.tables.evaluation import Evaluation
 from meristem.tables.reading import as_table
 from meristem.tables.split import CLASS, TASKS, original_test_rows, target_values
@@ -184,17 +184,20 @@ class TableModel:
         """Write the model to a file, which `meristem.load(path)` reads."""
         save(path, self)
 
-    def to_onnx(self, path: PATHS) -> Path:
+    def to_onnx(self, path: PATHS, **options: Any) -> Path:
         """Write an ONNX file that takes raw columns, an input for each, [N, 1].
 
         Numbers are double, dates are days since 1970-01-01, categories are string; what is missing is NaN or the empty text.
         Outputs are `label` [N] and `probabilities` [N, classes], or `predictions` [N]; docs/first-fit.md shows how to run it.
         """
-        write_whole(path, self.onnx_bytes())
+        write_whole(path, self.onnx_bytes(**options))
         return Path(path)
 
-    def onnx_bytes(self) -> bytes:
-        """Return the content of that file; the same model gives the same bytes."""
+    def onnx_bytes(self, *, bits: int | None = None, X: Any = None) -> bytes:
+        """Return the content of that file; the same model gives the same bytes.
+
+        With bits=8 and the training table or its file, X, weights are int8.
+        """
         from meristem.export.endings import Values, ending_of
         from meristem.export.onnx import onnx_bytes
 
@@ -202,8 +205,9 @@ class TableModel:
         if isinstance(ending, Values):
             ending = Values(ending.mean, ending.scale, ending.is_flat, ending.link, np.float64)
         kinds = {column.name: "text" if column.kind == CATEGORY else column.kind for column in self.schema.fields}
+        rows = None if X is None else features(self.schema, self._warned(X))
         metadata = {"columns": json.dumps(kinds), "target": self.target, "estimator": type(self.estimator).__name__}
-        return onnx_bytes(self.estimator.compact(), scaling=self.inputs, ending=ending, metadata=metadata)
+        return onnx_bytes(self.estimator.compact(), scaling=self.inputs, ending=ending, metadata=metadata, bits=bits, X=rows)
 
     def to_c(self, path: PATHS, **options: Any) -> Path:
         """Write a C99 file without dependencies, and its header: `int NAME_predict(const float *x, float *y)`.

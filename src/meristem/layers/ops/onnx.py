@@ -29,9 +29,13 @@ class Graph(InputOps[str]):
         """Another node; the name of its output."""
         return self.several(1, operator, *inputs, output=output, **attributes)[0]
 
+    def name(self, operator: str) -> str:
+        """Return the name of the next node."""
+        return f"{self.prefix}{self.scope}/{len(self.nodes)}_{operator}"
+
     def several(self, n: int, operator: str, *inputs: Input, output: str | None = None, **attributes: Any) -> list[str]:
         """A node with n outputs."""
-        name = f"{self.prefix}{self.scope}/{len(self.nodes)}_{operator}"
+        name = self.name(operator)
         names = [
             value if isinstance(value, str) else self._constant(f"{name}.{position}", np.asarray(value))
             for position, value in enumerate(inputs)
