@@ -55,6 +55,7 @@ from meristem.nn import Network
 
 MOST_ROWS, LEAST_ROWS, MOST_PIXELS = 4000, 100, 2**19  # of images as many as have so many pixels
 HELD_OUT = 5  # every so many of the rows that set ranges are held out of them
+ROUNDED = {None: PROMISED / 2, 8: 1e-3, 16: 1e-4}  # by how much x as float may change an answer, in so many bits
 RANGE = 36  # of decimal exponents in float
 LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
 ADVICE = 'give numbers="double", or subtract a constant from the column first.'
@@ -147,7 +148,7 @@ def _recorded_file(
     else:
         columns = Columns.of(scaling, n_in * prod(small.positions), feature_names)
     if options.numbers == "float":
-        _check_float(small, scaling, ending, n_out, columns)
+        _check_float(small, scaling, ending, n_out, columns, ROUNDED[options.bits])
     if options.bits is None:
         notes = list[str]()
         program, x, last = recorded(small, scaling, n_in, CProgram)
@@ -237,7 +238,7 @@ def _meaning(ending: Ending) -> str:
     return ""
 
 
-def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int, columns: Columns) -> None:
+def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int, columns: Columns, most: float) -> None:
     """Raise ValueError, which names the columns, where single precision would change an answer."""
     if isinstance(ending, Values):
         if ending.link == "log" and (ending.mean + LIMIT * ending.scale).max() > LARGEST_EXPONENT:
@@ -252,7 +253,7 @@ def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int
         return
     n_inputs = small.layers[0].n_in
     features = FeatureScaling.of(scaling, n_inputs)
-    if not features.needs_double(small, ending, n_out):
+    if features.rounding_error(small, ending, n_out) <= most:
         return
     errors = [features.rounding_error(small, ending, n_out, [place]) for place in range(len(features.mean))]
     worst = [columns.of_feature(int(place)) for place in np.flatnonzero(np.array(errors) >= max(errors) / 10)]
