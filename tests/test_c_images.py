@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c_devices import needs_cortex_m4, run_cortex_m4
+from c_devices import needs_atmega, needs_cortex_m4, run_atmega, run_cortex_m4
 from c_programs import image, needs_compiler, run_c
 from commanding import meristem_here
 from exporting import TOLERANCE, assert_close
@@ -230,6 +230,14 @@ def test_a_device_says_of_images_what_this_machine_says(seed, tmp_path):
     assert 0 < there.stack <= bound(source, "memory") and image(source)["flash"] <= bound(source)
 
 
+@needs_atmega
+def test_a_device_with_eight_bits_says_the_same(tmp_path):
+    for seed, (bits, numbers, kind) in ((2, KINDS[0]), (3, KINDS[1])):
+        source, _, rows = in_integers(seed, tmp_path, bits, numbers, kind)
+        there, (returned, y) = run_atmega(source, rows[:2]), run_c(source, rows[:2])
+        assert (there.returned == returned).all() and (there.y == y).all()
+
+
 def test_pixels_are_for_images(tmp_path):
     network = CompactNetwork((Affine(np.eye(2, dtype=np.float32), None),))
     with pytest.raises(ValueError, match="pixels='uint8' is for networks on images"):
@@ -255,3 +263,5 @@ def test_the_command_line_writes_c_of_images(fitted, tmp_path):
         assert (model.classes_[returned] == model.predict(x)).mean() >= 0.97
     done = meristem_here("export", tmp_path / "model", "--c", tmp_path / "x.c", "--bits", 8, "--rows", tmp_path / "model")
     assert done.returncode != 0 and "is no .npy file of numbers" in done.stderr and not (tmp_path / "x.c").exists()
+    done = meristem_here("export", tmp_path / "model", "--onnx", tmp_path / "x.onnx", *as_bytes[2:6])
+    assert done.returncode != 0 and "--bits=8 of a model on images is for --c" in done.stderr

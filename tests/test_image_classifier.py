@@ -2,6 +2,8 @@
 
 import pickle
 import warnings
+from contextlib import suppress
+from unittest import SkipTest
 
 import jax
 import numpy as np
@@ -176,4 +178,5 @@ def test_scikit_learns_checks():
     for estimator, check in estimator_checks_generator(model):
         name = check.func.__name__
         if name not in failing and (FACTOR > 1 or name in QUICK):
-            check(estimator)
+            with suppress(SkipTest):  # for want of a package
+                check(estimator)

@@ -1,6 +1,8 @@
 """A price for images by folds or held-out images: what is chosen, one network or a bag, files, exports, groups, scorers."""
 
 import pickle
+from contextlib import suppress
+from unittest import SkipTest
 
 import numpy as np
 import pytest
@@ -127,4 +129,5 @@ def test_scikit_learns_checks():
     for estimator, check in estimator_checks_generator(model):
         name = check.func.__name__
         if name not in failing and (FACTOR > 1 or name in QUICK - {"check_classifiers_one_label", "check_fit2d_1feature"}):
-            check(estimator)
+            with suppress(SkipTest):  # for want of a package
+                check(estimator)

@@ -4,17 +4,22 @@ import csv
 import io
 import json
 import re
+import shutil
 import signal
+import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import meristem
+from c_programs import COMPILER, run_c
 from commanding import meristem_here
 from killing import lines, start, wait_for
 from meristem.files.document import read
+from meristem.images.image_fit import plan_images, read_list
 from meristem.images.image_list import list_folder, list_table
+from meristem.images.image_time import LEAST_EPOCHS, fit_into
 from meristem.images.pixels import choose_size, read_pixels
 from test_image_classifier import stripes
 
@@ -104,6 +109,13 @@ def test_export_and_show_take_the_model(fitted, folder, tmp_path):
     _, probabilities = runtime.InferenceSession(tmp_path / "own.onnx").run(None, {"X": x.astype(np.float32)})
     np.testing.assert_allclose(probabilities, model.estimator.predict_proba(x), atol=1e-5)
     assert (out / "model.onnx").read_bytes() == model.onnx_bytes()
+    exact = ["--c", tmp_path / "own.c", "--pixels", "uint8"]
+    for options in (exact, [*exact, "--bits", "8", "--rows", folder]):
+        done = meristem_here("export", out / "model.safetensors", *options)
+        assert done.returncode == 0, done.stderr
+        if COMPILER is not None:
+            returned, _ = run_c(tmp_path / "own.c", x.reshape(len(x), -1))
+            assert (model.classes[returned] == model.estimator.predict(x)).mean() >= 0.95
     shown = meristem_here("show", out / "model.safetensors")
     assert shown.returncode == 0 and "TunnelImageClassifier" in shown.stdout
 
@@ -117,6 +129,18 @@ def test_the_report_shows_what_is_confused(fitted):
         f'<section id="{name}"' in page for name in ("score", "confused", "confusion", "network", "channels", "path", "made")
     )
     assert "<script" not in page and not re.search(r'(src|href)="https?:', page)
+
+
+def test_a_model_from_a_file_has_a_report_on_other_pictures(fitted, folder, tmp_path):
+    model = meristem.load(fitted[0] / "model.safetensors")
+    with pytest.raises(ValueError, match="source=None"):
+        model.report(tmp_path / "report.html")
+    page = model.report(tmp_path / "report.html", folder).read_text()
+    assert "60 pictures" in page and '<section id="confused"' in page
+    (folder / "again.csv").write_text(
+        "file,class\n" + "".join(f"{p.relative_to(folder)},{p.parent.name}\n" for p in folder.rglob("*.png"))
+    )
+    assert page.count("<li><img") == model.page(folder / "again.csv", images="file").count("<li><img") > 0
 
 
 def test_a_list_with_groups_and_a_test_list(folder, tmp_path):
@@ -136,20 +160,18 @@ def test_a_list_with_groups_and_a_test_list(folder, tmp_path):
         "class"
         not in meristem_here("predict", tmp_path / "out" / "model.safetensors", folder / "test.csv").stdout.splitlines()[0]
     )
-    model = meristem.fit_images(
-        folder / "list.csv",
-        images="file",
-        target="kind",
-        group_column="who",
-        image_size="7x5",
-        cv=2,
-        epochs=2,
-        penalties=[1e-4],
-    )
-    assert model.classes.tolist() == ["across", "down", "none"] and model.evaluation is not None
+    columns = {"images": "file", "target": "kind", "group_column": "who"}
+    plan = planned(read_list(folder / "list.csv", **columns), **columns)
     who = dict(line.split(";")[::2] for line in lines_of)
-    held_out = {who[name] for name in model.evaluation.names}
-    assert not held_out & {who[name] for name in files[::2] if name not in model.evaluation.names}
+    own = {who[name] for name in plan.test_names}
+    assert own and not own & {who[name] for name in files[::2] if name not in plan.test_names}
+    assert not any(set(plan.groups[train]) & set(plan.groups[test]) for train, test in plan.search.folds)
+
+
+def planned(files, **columns):
+    """The plan of a fit without it."""
+    own = {"images": None, "target": None, "group_column": None, "image_size": "7x5", "test": 0.3, "drop_duplicates": False}
+    return plan_images(files, None, **own | {"metric": None, "random_state": 0, "channels": 8} | columns)
 
 
 def test_an_interrupted_fit_resumes_to_the_same_model(folder, tmp_path):
@@ -171,11 +193,15 @@ def test_an_interrupted_fit_resumes_to_the_same_model(folder, tmp_path):
     assert one == other
 
 
-def test_a_time_limit_is_kept_by_fewer_epochs(folder, tmp_path):
-    done = meristem_here("fit", folder, "--out", tmp_path / "out", "--image-size", "7x5", "--seconds", "40")
+def test_a_time_limit_is_kept_by_fewer_folds_penalties_and_epochs(folder, tmp_path):
+    plan = planned(list_folder(folder, needs_classes=True))
+    assert len(plan.search.folds) == 5 and plan.search.epochs > 100
+    shorter = fit_into(plan.estimator, plan.search, None, 1.0, time.monotonic())  # which is over
+    assert len(shorter.folds) == 1 and shorter.epochs == LEAST_EPOCHS and len(plan.estimator.penalties) == 1
+    done = meristem_here("fit", folder, "--out", tmp_path / "out", *QUICK, "--seconds", "300")
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert facts["seconds"]["all"] < 1.25 * 40
+    assert facts["seconds"]["limit"] == 300 and not facts["seconds"]["ended_the_search"]
 
 
 def test_pictures_of_several_sizes_and_colors_become_alike(tmp_path):
@@ -193,20 +219,20 @@ def test_pictures_of_several_sizes_and_colors_become_alike(tmp_path):
     assert as_gray.shape == (3, 6, 6) and (as_gray[2] == round(0.299 * 255)).all()
 
 
-def test_the_same_picture_is_never_on_both_sides(tmp_path):
+def test_the_same_picture_is_never_on_both_sides_and_two_classes_have_a_report(tmp_path):
     write_folder(tmp_path, 30)
+    shutil.rmtree(tmp_path / "none")
     for path in sorted(tmp_path.rglob("*.png"))[::2]:
         (path.parent / f"copy-{path.name}").write_bytes(path.read_bytes())
     quick = {"image_size": "7x5", "cv": 2, "epochs": 1, "penalties": [1e-4]}
     model = meristem.fit_images(tmp_path, **quick)
-    assert model.evaluation is not None and model.facts["rows"]["train"] + model.facts["rows"]["test"] == 45
+    assert model.evaluation is not None and model.facts["rows"]["train"] + model.facts["rows"]["test"] == 30
+    assert model.facts["positive_class"] == "down" and '<section id="confusion"' in model.page()
     held_out = set(model.evaluation.names)
     both = [name for name in held_out if "copy-" in name and name.replace("copy-", "") not in held_out]
     assert both == []
-    assert (
-        sum(meristem.fit_images(tmp_path, **quick, drop_duplicates=True).facts["rows"][part] for part in ("train", "test"))
-        == 30
-    )
+    once = planned(list_folder(tmp_path, needs_classes=True), drop_duplicates=True)
+    assert len(once.labels) + len(once.test_labels) == 20
 
 
 def test_hidden_files_and_loose_ones_are_passed_over(tmp_path):

@@ -56,15 +56,16 @@ def test_check(estimator, check):
 
 
 def test_what_the_checks_compile():
-    """For each body a start, and epochs: of numbers with rows held out and without; of classes and of labels, each with and
-    without dropout, and of noise or of many numbers with rows held out. For what settles a settling for each but dropout.
+    """For each body a start with one output, which is not padded, and one with several. Epochs: of numbers with rows held out
+    and without; of classes and of labels, each with and without dropout; of two classes; and of noise, of many numbers or of
+    two classes with rows held out. For what settles a settling for each but dropout.
     """
     if len(RAN) < sum(len(list(estimator_checks_generator(estimator))) for estimator in ESTIMATORS):
         pytest.skip("this counts what all checks compile together: run the whole file")
     count = Counter(COMPILED)
     print(f"{len(COMPILED)} programs: {dict(count)}")
-    most = {"jit(initial_state)": 2, "jit(epoch)": 9, "jit(_settle)": 5}
+    most = {"jit(initial_state)": 4, "jit(epoch)": 11, "jit(_settle)": 6}
     if FACTOR > 1:
-        most = {"jit(initial_state)": 3, "jit(epoch)": 3 * 9, "jit(_settle)": 2 * 7}
+        most = {"jit(initial_state)": 3 * 2, "jit(epoch)": 3 * 11, "jit(_settle)": 2 * 8}
     assert all(count[name] <= number for name, number in most.items())  # fewer where other files needed the same
     assert len(COMPILED) <= sum(most.values()) + 3, "besides three small ones"

@@ -6,13 +6,8 @@ from typing import Any
 import numpy as np
 
 
-def weighted_quantile(y: np.ndarray, weight: np.ndarray, level: Any) -> np.ndarray:
-    """Return the `level` quantile of each column of y, [n, k]; weight: [n] or [n, k], 0 where y is NaN."""
-    return weighted_quantiles(y, weight, [level])[0]
-
-
 def weighted_quantiles(y: np.ndarray, weight: np.ndarray, levels: Sequence[Any]) -> list[np.ndarray]:
-    """Return the quantiles of several levels, which takes hardly longer than one.
+    """Return the quantile of each column of y, [n, k], for each level; weight: [n] or [n, k], 0 where y is NaN.
 
     >>> [values.tolist() for values in weighted_quantiles(np.array([[1.0], [2.0], [9.0]]), np.ones(3), [0.5, 0.9])]
     [[2.0], [9.0]]

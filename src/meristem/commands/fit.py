@@ -58,6 +58,7 @@ class Job:
     onnx: Callable[[Any], bytes | None]
     page: Callable[[Any], str]
     c: Callable[[Any], list[bytes]] | None = None  # with a budget of flash: the C file of the model, and its header
+    report_source: str = ""  # what a report of a model from a file needs, too
 
 
 def run(args: argparse.Namespace) -> int:
@@ -176,7 +177,7 @@ def _files(model: Any, job: Job, out: Path) -> tuple[dict[str, Any], list[str]]:
     """Return the ONNX file and the report, and a line for each that failed: the trained model is saved in any case."""
     model_path, onnx_path, report_path = (str(out / name) for name in FILES[:3])
     export = f"with: meristem export {shlex.quote(model_path)} --onnx {shlex.quote(onnx_path)}"
-    report = f"in Python: meristem.load({model_path!r}).report({report_path!r})"
+    report = f"in Python: meristem.load({model_path!r}).report({report_path!r}{job.report_source})"
     files, failures = {}, []
     for name, content, remedy in (
         (FILES[1], lambda: _onnx_file(model, job), export),

@@ -3,13 +3,15 @@
 import argparse
 import sys
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from meristem.commands.fit import Job
 from meristem.commands.parsing import as_options
-from meristem.images.image_fit import DEFAULT_TEST, check_image_options, fit_planned_images, plan_images, read_list
+from meristem.images.image_fit import DEFAULT_TEST, ImagePlan, check_image_options, fit_planned_images, plan_images, read_list
 from meristem.images.image_model import ImageModel
 from meristem.tables.evaluation import agreement
 from meristem.train.placement import check_executor
@@ -44,12 +46,15 @@ def image_job(args: argparse.Namespace) -> Job:
         plan = plan_images(files, test_files, **columns, **division, **own, verbose=True, **settings)
     recorded = settings | own | columns | division | {"seconds": args.seconds}
     parts = (recorded, digests, (*settings, "seconds"), plan.n_bytes, plan.estimator)
-    return Job(*parts, lambda begun: fit_planned_images(plan, seconds=args.seconds, begun=begun), _onnx, ImageModel.page)
+    fit = partial(_fit, plan, args.seconds)
+    return Job(*parts, fit, _onnx, ImageModel.page, report_source=", folder")
+
+
+def _fit(plan: ImagePlan, seconds: float | None, begun: float) -> ImageModel:
+    return fit_planned_images(plan, seconds=seconds, begun=begun)
 
 
 def _test_list(source: str, columns: dict[str, Any], reading: dict[str, Any]) -> Any:
-    from pathlib import Path
-
     own = dict.fromkeys(columns) if Path(source).is_dir() else columns
     return read_list(source, **own, **reading)
 

@@ -90,17 +90,20 @@ def run_export(args: argparse.Namespace) -> None:
             if not is_export:  # such as the model itself
                 problem = f"exists and is no {flag.strip('-').upper()} file of meristem's; move it, or give another name"
                 raise ValueError(f"{flag}={str(path)!r} {problem}.")
-    is_estimator = hasattr(model, "network_") or is_ensemble
-    if hasattr(loaded, "schema"):
+    is_estimator, rows = hasattr(model, "network_") or is_ensemble, args.rows
+    if is_of_files := hasattr(loaded, "estimator"):  # a table's model, or that of pictures
         model = replace(loaded, estimator=model)
-    rows = args.rows if args.rows is None or hasattr(loaded, "schema") else _numbers(args.rows)
+    if rows is not None and (not is_of_files or rows.suffix == ".npy"):
+        rows = _numbers(rows)
     options = {"bits": args.bits, "X": rows, "numbers": args.numbers, "budget": args.budget}
     options |= {} if args.pixels is None else {"pixels": args.pixels}
+    if args.onnx is not None and args.bits is not None and hasattr(getattr(model, "estimator", model), "image_shape_"):
+        raise ValueError(f"--bits={args.bits} of a model on images is for --c; write the ONNX file without it.")
     short = {} if args.bits is None else {"bits": args.bits, "X": rows}
     for path, name, own in ((args.onnx, "onnx", short), (args.c, "c", options)):
         if path is None:
             continue
-        if hasattr(loaded, "schema") or is_estimator:
+        if is_of_files or is_estimator:
             written = getattr(model, f"to_{name}")(path, **own)
         else:
             written = getattr(export, f"to_{name}")(path, compact(_network(model)), **own)

@@ -27,19 +27,17 @@ from meristem.check import check_number, check_size, many, unknown
 from meristem.estimators.encoded_table import checked_groups
 from meristem.estimators.image_cv import ImageSearch, TunnelImageClassifierCV
 from meristem.estimators.parameters import check_parameters
+from meristem.images.image_baselines import score_baselines
 from meristem.images.image_list import ImageList, check_classes, list_folder, list_table
 from meristem.images.image_model import ImageModel
 from meristem.images.image_time import Deadline, fit_into
 from meristem.images.pixels import choose_size, parse_size, read_pixels
 from meristem.paths.folds import draw_groups
-from meristem.report.baselines import MOST_NUMBERS, baselines
-from meristem.report.image_report import ImageEvaluation, compare_images
+from meristem.report.image_report import compare_images, evaluate_images
 from meristem.report.report_text import clearly_worse, worse_warnings
 from meristem.report.scoring import CLASS, in_words
-from meristem.report.task_metrics import METRICS, Outcome, Predicted, check_metric, evaluate, headline, values
+from meristem.report.task_metrics import METRICS, check_metric, evaluate, headline
 
-BASELINE_SECONDS, BASELINE_SHARE = 90.0, 0.125  # at most, and of a time limit
-WITHOUT = ("boosting",)  # whose trees split by single pixels
 MANY, FOLDS, HELD_OUT = 2000, 5, 0.2  # pictures from which on a share is held out once
 LEAST_BYTES, COPIES = 2**21, 8  # of the files of a fit; of a network's numbers in a run
 POINT = ("penalty", "loss", "error", "n_parameters")
@@ -274,8 +272,9 @@ def fit_planned_images(plan: ImagePlan, *, seconds: float | None = None, begun: 
         say(line)
     seed, read, targets = int(estimator.random_state), time.monotonic(), search.table.targets
     classes = targets.classes
-    true = np.array([np.searchsorted(classes, label) if label in set(classes.tolist()) else -1 for label in plan.test_labels])
-    scores, predicted = _baselines(plan, true, seconds, say)
+    codes = {label: code for code, label in enumerate(classes.tolist())}
+    true = np.array([codes.get(label, -1) for label in plan.test_labels.tolist()])
+    scores, predicted = score_baselines(plan, true, seconds, say)
     compared = time.monotonic()
     deadline = Deadline()
     if seconds is not None:
@@ -284,12 +283,8 @@ def fit_planned_images(plan: ImagePlan, *, seconds: float | None = None, begun: 
     estimator.fit_search(search)
     estimator.callbacks = estimator.executor = None  # no file holds them
     searched = time.monotonic()
-    outputs = estimator._outputs_of(plan.test_pixels)
-    own = Predicted(np.searchsorted(classes, targets.decode(outputs)), targets.probabilities(outputs))
-    outcome = Outcome(CLASS, true, own, len(classes), targets.positive)
-    metric = headline(outcome, estimator.scoring)
-    measured = evaluate(outcome, seed)
-    evaluation = ImageEvaluation(plan.test_pixels, plan.test_names, outcome, outputs, predicted)
+    evaluation = evaluate_images(estimator, plan.test_pixels, plan.test_labels, plan.test_names, predicted)
+    measured, metric = evaluate(evaluation.outcome, seed), headline(evaluation.outcome, estimator.scoring)
     folds = len(search.folds)
     facts: dict[str, Any] = {
         "source": plan.files.source.strip("'\""),
@@ -340,29 +335,3 @@ def fit_planned_images(plan: ImagePlan, *, seconds: float | None = None, begun: 
     facts["warnings"] = [*worse_warnings(comparisons, CLASS), *plan.remarks]
     say(f"found: {in_words(facts['score'])}{clearly_worse(comparisons, CLASS)}; {facts['n_parameters']:,} parameters")
     return ImageModel(estimator, plan.size, plan.is_gray, plan.target, plan.images, facts, evaluation)
-
-
-def _baselines(
-    plan: ImagePlan, true: np.ndarray, seconds: float | None, say: Callable[[str], None]
-) -> tuple[dict[str, dict[str, Any]], dict[str, Predicted]]:
-    """Return the facts of the baselines, and what they predict for the pictures to test on."""
-    seed, targets = int(plan.estimator.random_state), plan.search.table.targets
-    most = max(100, MOST_NUMBERS // plan.pixels[0].size)
-    rows = np.arange(len(plan.labels))
-    if len(rows) > most:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
-    limit = BASELINE_SECONDS if seconds is None else min(BASELINE_SECONDS, BASELINE_SHARE * seconds)
-    x, y = _flat(plan.pixels[rows]), np.searchsorted(targets.classes, plan.labels[rows])
-    scores, predicted = dict[str, dict[str, Any]](), dict[str, Predicted]()
-    own_metric: Any = None
-    for own in baselines(CLASS, x, y, seconds=limit, seed=seed, n_classes=len(targets.classes), without=WITHOUT):
-        outcome = Outcome(CLASS, true, Predicted.by(own, _flat(plan.test_pixels)), len(targets.classes), targets.positive)
-        own_metric = own_metric or headline(outcome, plan.estimator.scoring)
-        predicted[own.name] = outcome.predicted
-        scores[own.name] = own_metric.score(outcome, seed) | own.facts | {"test": values(outcome)}
-        say(f"{own.label}: {in_words(scores[own.name])}, {own.seconds:.1f} s")
-    return scores, predicted
-
-
-def _flat(pixels: np.ndarray) -> np.ndarray:
-    return pixels.reshape(len(pixels), -1).astype(np.float32)

@@ -22,7 +22,7 @@ from meristem.images.image_list import ImageList, list_folder, list_table
 from meristem.images.pixels import ReadPixels, read_pixels
 from meristem.json_schema import ANY, COUNT, FLAG, OBJECT, POSITIVE, TEXT, check_json
 from meristem.report.baselines import NAMES
-from meristem.report.image_report import ImageEvaluation, from_images, image_sections
+from meristem.report.image_report import ImageEvaluation, evaluate_images, from_images, image_sections
 from meristem.report.scoring import CLASS, in_words
 from meristem.report.task_metrics import BY_LABEL
 from meristem.tables.table_model import BASELINE, SCORE, SECONDS
@@ -126,22 +126,50 @@ class ImageModel:
         metadata = {"size": f"{height}x{width}", "colors": "gray" if self.is_gray else "rgb", "target": self.target}
         return onnx_bytes(self.estimator.compact(), ending=ending_of(self.estimator._targets_), metadata=metadata)
 
+    def to_c(self, path: PATHS, **options: Any) -> Path:
+        """Write the compact network as a C99 file, and its header; x are pixels from 0 to 255, scaled to `size`.
+
+        Options are those of `meristem.export.to_c`; with bits X is the training pictures: a folder, paths, or an array.
+        """
+        source = options.get("X")
+        if source is not None and not isinstance(source, np.ndarray):
+            paths = self.files(source).paths
+            some = paths[:: -(-len(paths) // AT_ONCE)]  # of all classes
+            options["X"] = read_pixels(some, self.size, is_gray=self.is_gray, needs_one=True).pixels
+        written: Path = self.estimator.to_c(path, **options)
+        return written
+
     def to_torch(self) -> Any:
         """Return the compact network as a plain `torch.nn.Module`, which takes what the ONNX file does."""
         return self.estimator.to_torch()
 
-    def page(self) -> str:
+    def page(self, source: Any = None, *, images: str | None = None, target: str | None = None) -> str:
         """Return the HTML of the report."""
         from meristem.report import render_page
 
-        if self.evaluation is None:
-            raise ValueError("A model from a file has no pictures to show; `meristem fit` writes the report.")
-        data = from_images(self.estimator, self.evaluation, self.facts)
-        return render_page(data, image_sections(data, self.evaluation))
+        evaluation = self.evaluation if source is None else self._evaluated(source, images, target)
+        if evaluation is None:
+            what = "a model from a file no longer has the pictures that were held out"
+            raise ValueError(f"source=None: {what}; give a folder, or a list, of pictures with their classes.")
+        data = from_images(self.estimator, evaluation, self.facts, is_held_out=source is None)
+        return render_page(data, image_sections(data, evaluation))
 
-    def report(self, path: PATHS) -> Path:
-        """Write an HTML report on the pictures that were held out (docs/report.md)."""
-        write_whole(path, self.page().encode())
+    def _evaluated(self, source: Any, images: str | None, target: str | None) -> ImageEvaluation:
+        """Evaluate the pictures of a folder of classes, or of a list; those that cannot be read are left out."""
+        if Path(source).is_dir():
+            files = list_folder(Path(source), needs_classes=True)
+        else:
+            files = list_table(str(source), images=images or self.images or "file", target=target or self.target)
+        read = read_pixels(files.paths, self.size, is_gray=self.is_gray)
+        files = files.rows(read.rows)
+        return evaluate_images(self.estimator, read.pixels, np.asarray(files.labels), files.names)
+
+    def report(self, path: PATHS, source: Any = None, *, images: str | None = None, target: str | None = None) -> Path:
+        """Write an HTML report on the pictures that were held out (docs/report.md), or on those of another folder or list.
+
+        source, images, target    as for `fit_images`; None: what was held out, which a model from a file no longer has
+        """
+        write_whole(path, self.page(source, images=images, target=target).encode())
         return Path(path)
 
 

@@ -32,13 +32,13 @@ class Stages(Body):
     """
 
     parts: tuple[Part, ...]
+    positions: tuple[int, ...] = eqx.field(static=True)  # of what enters
 
     def __init__(self, parts: Any):
         self.parts = tuple(parts)
         if not self.parts or not all(isinstance(part, Part) for part in self.parts):
             raise ValueError("parts must be bodies and maps of meristem.nn, at least one: Stages([Tunnel(…), Linear(…), …]).")
-
-    positions = property(lambda self: getattr(self.parts[0], "positions", ()))  # of what enters
+        self.positions = getattr(self.parts[0], "positions", ())
 
     def priced(self, x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, ""]]:
         total = jnp.zeros((), x.dtype)

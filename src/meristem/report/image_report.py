@@ -6,6 +6,7 @@ from_images(estimator, evaluation, facts) → ReportData;  image_sections(data, 
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,20 +16,21 @@ from meristem.data.image_reader import png_bytes
 from meristem.pictures import figure_style
 from meristem.pictures.figure_style import GRID, Axes
 from meristem.pictures.image_files import page_svg
-from meristem.report.baselines import Comparison, compare, short_of_time
+from meristem.report.baselines import Comparison, compare, compare_scores, short_of_time
 from meristem.report.formatting import count, duration, percent, significant
 from meristem.report.metric_formulas import Outcome, Predicted
-from meristem.report.report_data import ReportData, Section, Table
+from meristem.report.report_data import OTHER_ROWS, ReportData, Section, Table
 from meristem.report.scoring import CLASS, Scorer
 from meristem.report.sections import calibration_section, confusion_section, score_section
 from meristem.report.sections_model import path_section, versions
-from meristem.report.task_metrics import BY_LABEL, scores_in
+from meristem.report.task_metrics import BY_LABEL, evaluate, scores_in
 from meristem.show.elements import el, shorten
 from meristem.show.network_structure import stages_of
 from meristem.show.structure_drawing import gallery, networks_of
 
 MOST_PICTURES, EACH = 24, 3  # that are shown, and of each confusion
 SIDE = 72  # of a picture on the page
+MOST_NAMED = 6  # layers of a legend
 STEPS = {"reading": "reading the pictures", "baselines": "baselines", "search": "search", "all": "total"}
 UNKNOWN = "(unknown class)"
 
@@ -44,6 +46,22 @@ class ImageEvaluation:
     baselines: dict[str, Predicted] = field(repr=False)
 
 
+def evaluate_images(
+    estimator: Any,
+    pixels: np.ndarray,
+    labels: np.ndarray,
+    names: tuple[str, ...],
+    baselines: dict[str, Predicted] | None = None,
+) -> ImageEvaluation:
+    """Return what a fitted estimator predicts for pictures, whose labels may be of no class that it has."""
+    targets, outputs = estimator._targets_, estimator._outputs_of(pixels)
+    codes = {label: code for code, label in enumerate(targets.classes.tolist())}
+    true = np.array([codes.get(label, -1) for label in labels.tolist()])
+    predicted = Predicted(np.searchsorted(targets.classes, targets.decode(outputs)), targets.probabilities(outputs))
+    outcome = Outcome(CLASS, true, predicted, len(targets.classes), targets.positive)
+    return ImageEvaluation(pixels, names, outcome, outputs, baselines or {})
+
+
 def scorer_of(facts: dict[str, Any], evaluation: ImageEvaluation) -> Scorer:
     return Scorer(CLASS, evaluation.outcome.y, tuple(facts["classes"]))
 
@@ -55,19 +73,27 @@ def compare_images(facts: dict[str, Any], evaluation: ImageEvaluation) -> tuple[
     return compare(scorer, outcome.predicted.values, *own, int(facts["seed"]), outcome=outcome, metric=metric)
 
 
-def from_images(estimator: Any, evaluation: ImageEvaluation, facts: dict[str, Any]) -> ReportData:
-    """Return the data of the report on a fitted TunnelImageClassifierCV."""
+def from_images(estimator: Any, evaluation: ImageEvaluation, facts: dict[str, Any], *, is_held_out: bool = True) -> ReportData:
+    """Return the data of the report on a fitted TunnelImageClassifierCV, for the pictures that `fit` held out or for others."""
     n, baselines = len(evaluation.names), facts["baselines"]
     note = f"The baselines learned from the same pixels and are evaluated on the same {n:,} pictures.{short_of_time(baselines)}"
+    score, metrics = facts["score"], scores_in(facts)
+    if is_held_out:
+        others = compare_images(facts, evaluation)
+    else:
+        metrics, note = evaluate(evaluation.outcome, int(facts["seed"])), OTHER_ROWS
+        score = BY_LABEL[score["measure"]].score(evaluation.outcome, int(facts["seed"]))
+        others = compare_scores(baselines, score, is_held_out=False)
     return ReportData(
         model=estimator,
-        target=facts["target"],
-        rows=f"{n:,} held-out pictures",
-        score=facts["score"],
+        target=f"{facts['target']} ({Path(facts['source']).name})",
+        rows=f"{n:,} held-out pictures" if is_held_out else f"{n:,} pictures",
+        score=score,
         n_rows=n,
-        baselines=compare_images(facts, evaluation),
+        baselines=others,
         baselines_note=note,
-        metrics=scores_in(facts),
+        is_paired=is_held_out,
+        metrics=metrics,
         scorer=scorer_of(facts, evaluation),
         outcome=evaluation.outcome,
         predictions=evaluation.outcome.predicted.values,
@@ -148,7 +174,7 @@ def channels_section(data: ReportData) -> Section:
     most = significant(float(sizes.sum(1).max()))
     text = (
         f"{count(members[0].n_iter_)} epochs. The sum of the gates of all layers is {first} after the first epoch, {most} at "
-        f"most, {last} at the end. Layers are drawn from the pixels (dark) to the classes (light)."
+        f"most, {last} at the end. A line is a layer with gates, from the pixels (purple) to the classes (yellow)."
     )
     if len(members) > 1:
         text += f" Of {count(len(members))} networks the first is drawn."
@@ -156,7 +182,12 @@ def channels_section(data: ReportData) -> Section:
     def draw(losses: Axes, channels: Axes) -> None:
         figure_style.plot_curve(losses, members[0].history_["loss"], label="training loss", color=figure_style.SERIES[0])
         losses.set(ylabel="training loss")
-        figure_style.plot_layer_sizes(channels, sizes)
+        colors = figure_style.layer_colors(sizes.shape[1])
+        for layer, color in enumerate(colors):
+            figure_style.plot_curve(channels, sizes[:, layer], color=color, label=f"layer {layer + 1}")
+        if len(colors) <= MOST_NAMED:
+            place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2, "frameon": False}
+            channels.legend(**place, fontsize="small", ncols=3, handlelength=1.4, columnspacing=1.1)
         channels.set(xlabel="epoch", ylabel="sum of gates")
         for ax in (losses, channels):
             figure_style.from_zero(ax, min_span=0.5)

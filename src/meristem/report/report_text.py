@@ -86,7 +86,8 @@ def _baseline_sentence(subject: str, baseline: Comparison, task: str) -> str:
 def _threshold_sentence(data: ReportData) -> Iterator[str]:
     """Yield recall and precision of the positive class, where accuracy does not say enough."""
     recall, precision, model = data.metrics.get("recall"), data.metrics.get("precision"), data.model
-    if recall is None or precision is None or ((data.score or {})["measure"] == "accuracy" and not model.threshold):
+    is_plain = (data.score or {}).get("measure") == "accuracy" and not getattr(model, "threshold", None)
+    if recall is None or precision is None or is_plain or not hasattr(model, "threshold_"):
         return
     yield (
         f"At the threshold {significant(model.threshold_)}, {percent(recall['value'])} of the rows of "

@@ -27,7 +27,6 @@ from meristem.train.training_data import Prepared
 
 COPIES = 10  # of a member's state while it trains: two states, the best network, gradients, and what a step computes
 SHARE = 0.8  # of the memory that members may take
-NO_MEMORY = "RESOURCE_EXHAUSTED"  # in JAX's message
 
 
 def used_devices() -> list[jax.Device]:
@@ -52,6 +51,11 @@ def most_members(run: Run, prepared: Prepared) -> int:
 def are_one_group(run: Run, prepared: Prepared) -> bool:
     """Return whether a population needs neither several devices nor several groups."""
     return len(used_devices()) == 1 and run.members[0] <= most_members(run, prepared)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether a program needed more memory than there is; JAX raises either of two types then."""
+    return isinstance(error, jax.errors.JaxRuntimeError | ValueError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
 def groups_that_fit(

@@ -35,7 +35,7 @@ from meristem.check import check_size, many
 from meristem.forks import check_fork
 from meristem.nn.network import Network
 from meristem.train.callbacks import WatcherGroup, watcher_of
-from meristem.train.devices import NO_MEMORY, are_one_group, gathered, groups_that_fit, on_all, spread
+from meristem.train.devices import are_one_group, gathered, groups_that_fit, is_out_of_memory, on_all, spread
 from meristem.train.hyperparameters import L2, Knobs, Recipe
 from meristem.train.placement import TRAINER, Trainer, on_workers
 from meristem.train.run import MAX_CAPACITY, Run, advance, begin, settling, stacked, within_budget
@@ -129,23 +129,35 @@ def fit(
                 raise ValueError(f"{name} is missing: fit(network, data, learning_rate=…, penalty=…, key=jax.random.key(0)).")
         epochs = None if recipe.schedule == PLATEAU else max_epochs
         knobs = Knobs(learning_rate, penalty, l2, dropout, weight, dev_weight, budget, epochs=epochs)
-        start = begin(start, recipe, knobs, key, max_capacity=max_capacity)
-    run = start
+        run = begin(start, recipe, knobs, key, max_capacity=max_capacity)
+    else:
+        run = start
+    del start  # its memory may be needed
     prepared = prepare(data, run.last, run.recipe.task, rows_at_once=rows_at_once)
     watcher = watcher_of("watch", watch)
     saver = Saver(lambda name, run: save(run) if save else None, save_seconds)
 
+    newest = [run]
+
     def offer(run: Run | Callable[[], dict[int, Run]]) -> None:
+        newest[:] = [run] if isinstance(run, Run) else newest
         if save is not None:
             saver.offer("run", lambda: run if isinstance(run, Run) else stacked([*run().values()]))
 
     try:
         with on_workers(executor):
-            if run.members and (TRAINER.get() or not shares_programs(together) or not are_one_group(run, prepared)):
+            is_whole = not TRAINER.get() and shares_programs(together) and run.members and are_one_group(run, prepared)
+            if is_whole or not run.members:
+                try:
+                    run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
+                except Exception as error:
+                    if not run.members or not is_out_of_memory(error):
+                        raise
+                    is_whole, run = False, newest[0]
+            if run.members and not is_whole:
                 members, train = dict(enumerate(run.each())), trainer_of(together)
+                del run, newest[:]
                 run = stacked([*train(members, prepared, max_epochs, watcher, after_epoch=offer).values()])
-            else:
-                run = train_until(run, prepared, max_epochs, watcher, after_epoch=offer)
         run = within_budget(run, prepared)
     except BaseException:
         with suppress(Exception):  # the first exception is the one to raise
@@ -290,8 +302,8 @@ def train_packed(
             n_stop = max(1, round(REPACK * len(group))) + packed.members[0] - len(group)
             update = partial(_note, after_epoch, latest, group, newest)
             packed = train_until(packed, prepared, max_epochs, own, pause_at=pause_at, stop_after=n_stop, after_epoch=update)
-        except (jax.errors.JaxRuntimeError, ValueError) as error:  # JAX raises either
-            if NO_MEMORY not in str(error) or len(group) == 1:
+        except Exception as error:
+            if not is_out_of_memory(error) or len(group) == 1:
                 raise
             latest |= _by_member(group, newest[0]) if newest else {}
             packed = latest[group[0]]  # its memory is free then

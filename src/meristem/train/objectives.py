@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array
 
 from meristem.check import check_number, unknown
-from meristem.weighted_quantiles import weighted_quantile
+from meristem.weighted_quantiles import weighted_quantiles
 
 NEVER = -1e9  # a logit whose probability, or a log-rate whose rate, is 0
 OBJECTIVES: "dict[str, type[Objective]]" = {}  # by name
@@ -198,7 +198,7 @@ class AbsoluteError(Objective):
         return jnp.abs(outputs - target.astype(outputs.dtype)).sum()
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        return weighted_quantile(y, weight, 0.5)
+        return weighted_quantiles(y, weight, [0.5])[0]
 
     def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
         return float((weight @ np.abs(y - self.best_constant(y, weight)) / weight.sum()).sum())
@@ -248,7 +248,7 @@ class Quantile(Objective):
         return (level * jax.nn.relu(target - outputs) + (1 - level) * jax.nn.relu(outputs - target)).sum()
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        return weighted_quantile(y, weight, self._levels(y.shape[1]))
+        return weighted_quantiles(y, weight, [self._levels(y.shape[1])])[0]
 
     def constant_error(self, y: np.ndarray, weight: np.ndarray) -> float:
         residual, level = y - self.best_constant(y, weight), self._levels(y.shape[1])
