@@ -9,7 +9,6 @@ taken in turn, a round for each, and compared as medians over the rounds. Flash 
 
 import argparse
 import json
-import re
 import statistics
 import subprocess
 import sys
@@ -169,8 +168,7 @@ def main() -> None:
         folder = Path(name)
         built: dict[str, Path] = {}
         result: dict[str, Any] = {}
-        texts = ", ".join("{" + ", ".join(f"{v:.9g}f" for v in row) + "}" for row in x.tolist())
-        texts = re.sub(r"(?<![\d.e-])(-?\d+)f", r"\1.0f", texts)
+        texts = ", ".join("{" + ", ".join(f"{v:.9e}f" for v in row) + "}" for row in x.tolist())
         for peer, program in programs(layers, folder, options.peers, options.onnx2c):
             main_c, built[peer] = folder / f"{peer}_main.c", folder / f"{peer}.program"
             shape = {"n": ROWS, "n_in": SIZES[0], "n_out": SIZES[-1], "repeats": REPEATS}

@@ -149,6 +149,20 @@ def test_a_table_in_integers_and_without_floating_point(numbers, tmp_path):
     assert set(symbols(source).values()) <= {"T", "t", "r", "R", "N"}
 
 
+def test_what_float_rounds_away_is_refused_where_eight_bits_would_see_it(tmp_path):
+    network, x = CompactNetwork((Affine(np.array([[1.0]], np.float32), None),)), np.random.default_rng(0).normal(size=(200, 1))
+    for mean, scale, is_held in ((1.5, 1e-3, True), (1.7e9, 300.0, False)):
+        options = {"scaling": Inputs(Preprocessor.of(mean + scale * x)), "X": mean + scale * x}
+        with pytest.raises(ValueError, match=r"numbers of 'column 0' precisely; give numbers=\"double\""):
+            to_c(tmp_path / "x.c", network, **options | {"X": None})
+        if is_held:
+            _, y = run_c(to_c(tmp_path / "x.c", network, bits=8, **options), options["X"])
+            assert np.quantile(np.abs(y - (x - x.mean()) / x.std()), 0.9) < 0.05
+            continue
+        with pytest.raises(ValueError, match=r"numbers of 'column 0' precisely; give numbers=\"int\""):
+            to_c(tmp_path / "x.c", network, bits=8, **options)
+
+
 def test_what_integers_need_is_asked_for(tmp_path):
     network = CompactNetwork((Affine(np.eye(2, dtype=np.float32), None),))
     for options, message in [

@@ -150,14 +150,15 @@ def check(model: Model, numbers: str, bits: int | None, folder: Any) -> str:
     x, y, returned = model.x, model.y, model.returned
     order = np.random.default_rng(0).permutation(len(x))  # as to_c takes them
     if bits:
-        x = x[order].astype(np.float32).astype(float)
+        x = x[order].astype(np.float32 if numbers == "float" else float).astype(float)
         options |= {"bits": bits, "X": x[np.argsort(order)]}
     try:
         source = to_c(path, model.network, numbers=numbers, **options)
     except ValueError as error:
-        if 'give numbers="double"' not in str(error):
+        other = "int" if bits else "double"
+        if f'give numbers="{other}"' not in str(error):
             raise
-        return check(model, "double", None, folder)
+        return check(model, other, bits, folder)
     if ARM_GCC is not None:
         assert image(source)["flash"] <= bound(source)
     given = x

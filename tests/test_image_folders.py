@@ -136,7 +136,7 @@ def test_a_model_from_a_file_has_a_report_on_other_pictures(fitted, folder, tmp_
     with pytest.raises(ValueError, match="source=None"):
         model.report(tmp_path / "report.html")
     page = model.report(tmp_path / "report.html", folder).read_text()
-    assert "60 pictures" in page and '<section id="confused"' in page
+    assert "60 pictures" in page and 'id="caveats"' in page and '<section id="confused"' in page
     (folder / "again.csv").write_text(
         "file,class\n" + "".join(f"{p.relative_to(folder)},{p.parent.name}\n" for p in folder.rglob("*.png"))
     )

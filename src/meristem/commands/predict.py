@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.check import cut
+from meristem.check import cut, many
 from meristem.commands.parsing import as_options
 from meristem.files.atomic_write import write_whole
 from meristem.images import ImageModel
@@ -82,8 +82,8 @@ def _predict_images(model: ImageModel, args: argparse.Namespace) -> None:
     copied = {model.images or "file": list(files.names)} | copied
     _write(args.out, lambda stream: _write_csv(stream, model, copied, predicted, probabilities, {}))
     if files.labels is not None and np.isin(files.labels, model.classes).all():
-        right, n = int((files.labels == predicted).sum()), len(predicted)
-        print(f"meristem: {right:,} of {n:,} are of the class that their folder names", file=sys.stderr)
+        right, of = int((files.labels == predicted).sum()), many(len(predicted), "picture")
+        print(f"meristem: {right:,} of {of}, those learned from included, are of the class of their folder", file=sys.stderr)
 
 
 def _covering(model: TableModel, table: Any, coverage: float) -> dict[str, Iterable[Any]]:

@@ -55,10 +55,10 @@ from meristem.nn import Network
 
 MOST_ROWS, LEAST_ROWS, MOST_PIXELS = 4000, 100, 2**19  # of images as many as have so many pixels
 HELD_OUT = 5  # every so many of the rows that set ranges are held out of them
-ROUNDED = {None: PROMISED / 2, 8: 1e-3, 16: 1e-4}  # by how much x as float may change an answer, in so many bits
 RANGE = 36  # of decimal exponents in float
 LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
-ADVICE = 'give numbers="double", or subtract a constant from the column first.'
+ADVICE = 'give numbers="{}", or subtract a constant from the column first.'
+ROUNDING = {None: PROMISED, 8: 2e-3, 16: 2e-5}  # by how much x in float may change an answer: with bits, half a step of values
 
 
 def to_c(
@@ -148,7 +148,7 @@ def _recorded_file(
     else:
         columns = Columns.of(scaling, n_in * prod(small.positions), feature_names)
     if options.numbers == "float":
-        _check_float(small, scaling, ending, n_out, columns, ROUNDED[options.bits])
+        _check_float(small, scaling, ending, n_out, columns, options.bits)
     if options.bits is None:
         notes = list[str]()
         program, x, last = recorded(small, scaling, n_in, CProgram)
@@ -238,27 +238,28 @@ def _meaning(ending: Ending) -> str:
     return ""
 
 
-def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int, columns: Columns, most: float) -> None:
+def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int, columns: Columns, bits: int | None) -> None:
     """Raise ValueError, which names the columns, where single precision would change an answer."""
+    allowed, advice = ROUNDING[bits] / 2, ADVICE.format("int" if bits else "double")
     if isinstance(ending, Values):
         if ending.link == "log" and (ending.mean + LIMIT * ending.scale).max() > LARGEST_EXPONENT:
-            raise ValueError(f"y is up to e^{ending.mean.max():.0f}, which float cannot hold; {ADVICE}")
+            raise ValueError(f"y is up to e^{ending.mean.max():.0f}, which float cannot hold; {advice}")
         largest = (np.abs(ending.mean) + LIMIT * np.abs(ending.scale)) / np.abs(ending.scale)
         is_in_range = (
             np.abs(np.log10(np.abs(ending.scale))) < RANGE
         ).all() and largest.max() * ending.scale.max() < 10.0**RANGE
         if ending.link == "identity" and not (is_in_range and SINGLE.eps / 2 * largest.max() <= PROMISED / 2):
-            raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {ADVICE}")
+            raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {advice}")
     if scaling is None:
         return
     n_inputs = small.layers[0].n_in
     features = FeatureScaling.of(scaling, n_inputs)
-    if features.rounding_error(small, ending, n_out) <= most:
+    if features.rounding_error(small, ending, n_out) <= allowed:
         return
     errors = [features.rounding_error(small, ending, n_out, [place]) for place in range(len(features.mean))]
     worst = [columns.of_feature(int(place)) for place in np.flatnonzero(np.array(errors) >= max(errors) / 10)]
     names = cut(", ".join(map(repr, dict.fromkeys(worst))), 200)
-    raise ValueError(f"float cannot hold the numbers of {names} precisely; {ADVICE}")
+    raise ValueError(f"float cannot hold the numbers of {names} precisely; {advice}")
 
 
 def _lines(program: CProgram, storage: Storage, *, is_double: bool, is_bytes: bool) -> Iterator[str]:

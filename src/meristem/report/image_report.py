@@ -33,6 +33,7 @@ SIDE = 72  # of a picture on the page
 MOST_NAMED = 6  # layers of a legend
 STEPS = {"reading": "reading the pictures", "baselines": "baselines", "search": "search", "all": "total"}
 UNKNOWN = "(unknown class)"
+MAY_BE_LEARNED = "If the model learned from some of these pictures, which its file cannot tell, it will be worse on others."
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,7 @@ def from_images(estimator: Any, evaluation: ImageEvaluation, facts: dict[str, An
         baselines_note=note,
         is_paired=is_held_out,
         metrics=metrics,
+        row_caveats=() if is_held_out else (MAY_BE_LEARNED,),
         scorer=scorer_of(facts, evaluation),
         outcome=evaluation.outcome,
         predictions=evaluation.outcome.predicted.values,
@@ -139,8 +141,8 @@ def confused_section(data: ReportData, evaluation: ImageEvaluation) -> Section |
         picture = el("img", src=source, alt=title, title=title, width=SIDE)
         cards.append(el("li", picture, el("span", true), el("b", f"→ {predicted_name}"), el("small", share)))
     text = (
-        f"{count(len(wrong))} of {count(len(predicted))} pictures are wrong; {count(len(selected))} are shown, of the most "
-        "frequent confusions the ones with the highest probability: the true class, what is predicted, and its probability."
+        f"{count(len(wrong))} of {many(len(predicted), 'picture')} are wrong; {many(len(selected), 'is', 'are')} shown, of the "
+        "most frequent confusions the ones with the highest probability: the true class, what is predicted, and its share."
     )
     return Section("confused", "Pictures that are confused", [text], [el("ul", *cards, class_="pictures")])
 

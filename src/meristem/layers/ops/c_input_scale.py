@@ -33,7 +33,7 @@ class InputScale:
             scale = cls(most, 0, float(np.float32(middle)), float(np.float32(factor)))
         else:
             start, end = column.mean + column.scale * low, column.mean + column.scale * high
-            is_whole = bool((np.mod(x[np.isfinite(x)], 1) == 0).all()) and end - start < 4 * STEPS
+            is_whole = bool((np.mod(x[np.isfinite(x)], 1) == 0).all()) and 1 <= end - start < 4 * STEPS
             fine = 0 if is_whole else int(np.floor(np.log2(STEPS / (end - start))))
             fine = min(fine, int(np.floor(np.log2(2.0**30 / max(abs(start), abs(end), 1e-300)))))
             width = max(1, int(np.ceil(end * 2.0**fine)) - (first := int(np.floor(start * 2.0**fine))))
