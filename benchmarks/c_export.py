@@ -74,7 +74,7 @@ def main() -> None:
         results.append(measured(options.data, table, options.cache))
         print(json.dumps(results[-1]), flush=True)
         files = f"--data tables.npz --cache FOLDER --out results/{options.out.name}"
-        command = f"python benchmarks/c_export.py {files} {' '.join(options.tables)}"
+        command = f"python benchmarks/c_export.py {files} {' '.join(options.tables)}".rstrip()
         record = {"command": command, "version": meristem.__version__, "folds": FOLDS, "tables": results}
         options.out.write_text(json.dumps(record, indent=1) + "\n")
 

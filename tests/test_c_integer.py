@@ -89,6 +89,19 @@ def test_neither_dead_units_nor_rare_numbers_cost_the_others_precision():
         assert np.sqrt(((rough - exact) ** 2).mean()) <= 0.05 * exact.std()
 
 
+def test_a_column_that_float_holds_to_four_digits_is_read_in_eight_bits(tmp_path):
+    rng = np.random.default_rng(0)
+    x = 1000 + 0.2 * rng.normal(size=(300, WIDTH))
+    network = CompactNetwork((Affine(rng.normal(size=(1, WIDTH)).astype(np.float32), None),))
+    with pytest.raises(ValueError, match="float cannot hold"):
+        to_c(tmp_path / "x.c", network, scaling=Inputs(Preprocessor.of(x)))
+    to_c(tmp_path / "x.c", network, scaling=Inputs(Preprocessor.of(x)), bits=8, X=x)
+    _, rough, exact = simulated(network, x, Inputs(Preprocessor.of(x)), 8)
+    assert np.sqrt(((rough - exact) ** 2).mean()) <= 0.02 * exact.std()
+    with pytest.raises(ValueError, match="float cannot hold"):
+        to_c(tmp_path / "x.c", network, scaling=Inputs(Preprocessor.of(1e6 + x)), bits=8, X=1e6 + x)
+
+
 def test_rounded_weights_agree_on_the_rows_better_than_the_nearest():
     rng = np.random.default_rng(0)
     x = np.rint(rng.normal(size=(300, 6)) @ rng.normal(size=(6, 20)) * 20)  # values that are alike

@@ -58,6 +58,13 @@ def test_sentinels(value):
     assert line.startswith(f"column 'age' holds {value} in 24 rows (4.0 %), far from all others")
 
 
+def test_a_large_value_of_a_column_that_grows_by_factors_is_a_value():
+    sizes = 2.0 ** rng.integers(6, 17, 600)
+    sizes[sizes == 2.0**16] = 64_000 * 1.1
+    ratios = rng.choice([*(1 / np.arange(1, 40)), 2.0], 600)
+    assert sentinel_values({"memory": sizes, "level": ratios}) == []
+
+
 def test_a_sentinel_among_dates_is_a_date():
     days = rng.integers(18_000, 19_000, 600).astype(float)
     days[:30] = -25_567  # 1900-01-01

@@ -125,7 +125,7 @@ def test_rows_that_may_be_flat_images_are_pointed_out(size, advice):
 
 
 def test_stages_and_pixels():
-    assert [stages_of(shape) for shape in ((28, 28), (15, 40, 3), (7, 7), (1, 300))] == [(16, 32, 64), (8, 16), (8,), (8,)]
+    assert [stages_of(shape) for shape in ((28, 28), (15, 40, 3), (7, 7), (1, 300))] == [(16, 32, 64), (12, 24), (12,), (12,)]
     assert pixel_scaling(np.full((2, 3, 3, 2), 255, np.uint8)) == ((1.0, 1.0), (1.0, 1.0))
     x = np.random.default_rng(0).standard_normal((2000, 3, 3)) * 3 + 7
     (mean,), (scale,) = pixel_scaling(x)

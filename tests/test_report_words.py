@@ -109,7 +109,7 @@ def test_probabilities_that_are_off_by_more_than_chance_are_doubted(classes):
     judge = Scorer("class", np.arange(400) % 2, classes.scorer.labels)
     raw = np.full((400, *classes.outputs.shape[1:]), 3.0)  # as sure as 0.95
     lines = caveats(replace(classes, scorer=judge, predictions=np.ones(400, int), outputs=raw))
-    assert any("overconfident" in line and "95 %" in line and "50 %" in line for line in lines)
+    assert any("overconfident" in line and "95.3 %" in line and "50.0 %" in line for line in lines)
     fair = np.zeros_like(raw)
     assert not any(
         "confident" in line for line in caveats(replace(classes, scorer=judge, predictions=np.ones(400, int), outputs=fair))

@@ -7,10 +7,11 @@ import pytest
 
 from meristem import Data, Recipe, Watcher, fit, layer_sizes
 from meristem.nn import Network
+from meristem.train import training_data
 from meristem.train.loop import seed_keys
 from meristem.train.metrics import evaluate
 from meristem.train.objectives import Multilabel
-from meristem.train.training_data import rows_that_fit
+from meristem.train.training_data import prepare, rows_that_fit
 
 RECIPE = Recipe(objective="multilabel", batch_size=8, watch="macro_f1", select="macro_f1")
 
@@ -120,3 +121,24 @@ def test_streamed_networks_that_settle_keep_the_best_of_their_held_out_rows():
     in_last_stage = run.history["dev_loss"][run.history["stage"] == run.history["stage"].max()]
     best = run.history["dev_loss"][int(run.best_epoch) - 1]
     assert best == in_last_stage.min() and best < in_last_stage[-1]
+
+
+def test_images_stay_in_the_file_of_a_memory_map(tmp_path, monkeypatch):
+    """Bytes are read block by block, and the training is that of the same images in memory."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 70).astype(np.float32)
+    images = (random.integers(0, 90, (70, 4, 5)) + 150 * y[:, None, None].astype(int)).astype(np.uint8)
+    np.save(tmp_path / "images.npy", images)
+    mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
+    recipe = Recipe(objective="binary", batch_size=8)
+    network = Network.create("conv-branch", input_shape=(4, 5), n_out=1, max_width=2, depth=1, key=jax.random.key(0))
+    prepared = prepare(Data(mapped, y), network, recipe.task, rows_at_once=16)
+    assert prepared.data.x.dtype == np.uint8 and np.shares_memory(prepared.data.x, mapped)
+    settings = {"learning_rate": 0.03, "penalty": 0.0, "key": jax.random.key(1), "recipe": recipe, "max_epochs": 3}
+    runs = [fit(network, Data(x, y), rows_at_once=16, **settings) for x in (mapped, images)]
+    np.testing.assert_array_equal(runs[0].history["loss"], runs[1].history["loss"])
+    assert runs[0].history["error"][-1] < 0.2
+    monkeypatch.setattr(training_data, "memory", lambda: 2 * mapped.nbytes)
+    assert prepare(Data(mapped, y), network, recipe.task).rows_at_once == rows_that_fit(Data(mapped, y), 2 * mapped.nbytes)
+    monkeypatch.setattr(training_data, "memory", lambda: 100 * mapped.nbytes)
+    assert prepare(Data(mapped, y), network, recipe.task).rows_at_once is None

@@ -93,12 +93,12 @@ PARAMETERS = {
     "body": "How a block computes its channels: 'conv-branch' adds two convolutions, with gates between them, 'conv-inverted' "
     "wider and depthwise ones, with fewer parameters; 'conv-tunnel' mixes each channel with its copy, as in the paper.",
     "channels": "The most channels of each stage, as (16, 32); each stage has half the height and width of the one before. "
-    "'auto': (16, 32, 64), for images with a side below 16 (8, 16), or (8,) below 8.",
+    "'auto': (16, 32, 64), for images with a side below 16 (12, 24), or (12,) below 8.",
     "blocks": "The most blocks of each stage; one whose gates are all closed is left out.",
     "augment": "Changes to the images of each step, by name: 'crop' (shifts), 'flip' (left and right), 'cutout' (hides a "
     "square), as ('crop', 'flip'). 'auto' is ('crop',) for images of at least 8 × 8; () is none.",
     "epochs": "Passes over the images: the learning rate rises and falls in them, and gates close in the last three fifths. "
-    "'auto': 30, or 1,700 steps where images are few.",
+    "'auto': 30, or 2,150 steps where images are few.",
     "scoring": "The score by which l2, dropout and penalty are chosen, as in scikit-learn ('roc_auc', or a function of an "
     "estimator, X and y: higher is better), or a metric of the report ('rmse', 'log_loss'); the report's headline, too. None: "
     "the held-out loss. The length of training always depends on the loss.",

@@ -38,9 +38,9 @@ from meristem.train.training_data import Data, prepare
 
 HISTORY = ["loss", "error", "layer_sizes", "soft_size", "hard_size", "rate"]
 PENALTY = 3e-5
-EPOCHS, STEPS = 30, 1700  # of a training: passes over the images, or steps, whichever is longer
-WEIGHT_DECAY, B2 = 0.02, 0.99
-FIRST_CHANNELS = 8, 16  # the most of the first stage, of small images and of others; each further stage has twice as many
+EPOCHS, STEPS = 30, 2150  # of a training: passes over the images, or steps, whichever is longer
+WEIGHT_DECAY, B2, SMOOTHING = 0.02, 0.99, 0.1
+FIRST_CHANNELS = 12, 16  # the most of the first stage, of small images and of others; each further stage has twice as many
 SMALL, LEAST_POSITIONS = 16, 4  # the side of a small image; positions that a stage keeps, of up to three
 RATE = 1e-2  # at the top of the cycle
 ROWS = 256  # the smallest padded number of rows
@@ -93,6 +93,7 @@ class TunnelImageClassifier(ImageClassifierBase):
             compile_fast=True,
             schedule=PLATEAU if table.is_stream else "one-cycle",
             weight_decay=WEIGHT_DECAY,
+            smoothing=SMOOTHING,
             augment=tuple(augment),
             precision="float32" if platform == "cpu" else "bfloat16",
         )
@@ -173,7 +174,7 @@ def stages_of(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the most channels of each stage for images of a shape.
 
     >>> stages_of((32, 32, 3)), stages_of((8, 8)), stages_of((1, 20))
-    ((16, 32, 64), (8, 16), (8,))
+    ((16, 32, 64), (12, 24), (12,))
     """
     side = min(shape[:2])
     halvings = min(2, int(np.log2(max(1, side / LEAST_POSITIONS))))

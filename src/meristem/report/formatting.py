@@ -60,6 +60,11 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f} %" if 0 < value < 0.01 else f"{100 * value:.0f} %"
 
 
+def tenths_of_percent(share: float) -> str:
+    """Return a share as in "99.6 %", where 100 % would say too much."""
+    return f"{100 * share:.1f} %"
+
+
 def duration(seconds: float) -> str:
     """Return a time in words.
 

@@ -8,7 +8,16 @@ import numpy as np
 from meristem.check import many
 from meristem.inputs.schema import TOO_MANY_TEXTS
 from meristem.report.baselines import Comparison
-from meristem.report.formatting import count, decimal, interval_text, join_names, percent, score_text, significant
+from meristem.report.formatting import (
+    count,
+    decimal,
+    interval_text,
+    join_names,
+    percent,
+    score_text,
+    significant,
+    tenths_of_percent,
+)
 from meristem.report.report_data import ReportData
 from meristem.report.scoring import CLASS, NUMBER
 from meristem.show.elements import shorten
@@ -49,7 +58,8 @@ def summary(data: ReportData) -> list[str]:
         lines = [f"{subject} {target} with {value} on {data.rows} ({interval}){worse}.", *_threshold_sentence(data)]
         names = _names_by_verdict(data.finite_baselines, data.task)
         parts = [f"{words} than {join_names(names[words])}" for words in VERDICTS[:-1] if words in names]
-        lines += [f"That is {'; it is '.join(parts)}."] if parts else []
+        that = "That" if len(lines) == 1 else f"Its {measure}"
+        lines += [f"{that} is {'; it is '.join(parts)}."] if parts else []
     size = f"{'It has' if n_networks == 1 else 'Together the networks have'} {many(int(data.model.n_parameters_), 'parameter')}"
     others = [(_baseline_name(other, data.task), other.n_parameters) for other in data.baselines if other.name != "constant"]
     sizes = [f"{name} has {count(n)}" for name, n in others if n is not None]
@@ -81,6 +91,20 @@ def _baseline_sentence(subject: str, baseline: Comparison, task: str) -> str:
     if baseline.same:
         why = f"the {baseline.same[0]} are the same on all {count(baseline.same[1])} rows"
     return f"{subject} is {verdict(baseline)} than {_baseline_name(baseline, task)} ({why})."
+
+
+def missed_recall(rule: object, values: dict[str, Any], intervals: dict[str, Any]) -> str | None:
+    """Return a sentence if a threshold was to give a recall that is above the interval of the measured one.
+
+    >>> missed_recall("recall=0.9", {"recall": 0.67}, {"recall": [0.56, 0.76]})
+    'The threshold was chosen for a recall of 90 %; on the held-out rows it is 67 % (95 % interval 56 % to 76 %).'
+    """
+    name, _, level = str(rule).partition("=")
+    if name != "recall" or "recall" not in values or intervals["recall"][1] >= float(level):
+        return None
+    low, high = map(percent, intervals["recall"])
+    chosen = f"The threshold was chosen for a recall of {percent(float(level))}"
+    return f"{chosen}; on the held-out rows it is {percent(values['recall'])} (95 % interval {low} to {high})."
 
 
 def _threshold_sentence(data: ReportData) -> Iterator[str]:
@@ -192,7 +216,8 @@ def _prediction_caveats(data: ReportData) -> Iterator[str]:
         if abs(expected - accuracy) > Z99 * np.sqrt((probability * (1 - probability)).sum()) / len(probability):
             yield (
                 f"It is {'overconfident' if expected > accuracy else 'underconfident'}, by more than chance explains: the "
-                f"likeliest classes have a mean probability of {percent(expected)}, and {percent(accuracy)} of them are right."
+                f"likeliest classes have a mean probability of {tenths_of_percent(expected)}, and "
+                f"{tenths_of_percent(accuracy)} of them are right."
             )
 
 

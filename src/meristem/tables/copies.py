@@ -13,13 +13,15 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from meristem.check import short
-from meristem.tables.leaks_and_drift import filled_ranks, ranks, tenths_of_percent
+from meristem.report.formatting import tenths_of_percent
+from meristem.tables.leaks_and_drift import filled_ranks, ranks
 
 Columns = Mapping[str, np.ndarray]
-MOST_QUERIES, MOST_BASE, BLOCK = 500, 10_000, 100
+MOST_COLUMNS, MOST_QUERIES, MOST_BASE, BLOCK = 300, 500, 10_000, 100
 NEAR, NEIGHBORS, LEAST_ROWS = 0.05, 20, 60  # d₁ / d₂₀
 LEAST_NEAR, LEAST_NEAR_ROWS, CHANCE_FACTOR = 0.02, 10, 5
 CLIP = 3.0  # standard deviations
+MOST_OTHERS = 50  # columns that are compared
 LEAST_LEVELS, MOST_LEVELS_SHARE = 20, 0.7  # of a column of individuals, and of the rows
 LEAST_PAIRS, NAMED_RATIO, OTHER_RATIO = (
     30,
@@ -52,7 +54,7 @@ def nearly_equal(train: Columns, test: Columns) -> list[str]:
     n_train, n_test = (len(next(iter(columns.values()), ())) for columns in (train, test))
     n, rng = n_train + n_test, np.random.default_rng(0)
     z = []
-    for name in train:
+    for name in list(train)[:MOST_COLUMNS]:
         values = np.concatenate([train[name], test[name]])
         if np.isnan(values).all() or is_id(values):
             continue
@@ -105,7 +107,8 @@ def individuals(columns: Columns, categories: Collection[str], y: np.ndarray, *,
     lines: list[str] = []
     n, order = len(y), np.random.default_rng(0).permutation(len(y))  # so that no order of the file matters
     target = (y if is_class else ranks(y))[order]
-    others = {name: filled_ranks(values)[order] for name, values in columns.items() if name not in categories}
+    names = [name for name in columns if name not in categories][:MOST_OTHERS]
+    others = np.stack([np.zeros(n), *(filled_ranks(columns[name])[order] for name in names)], 1)[:, 1:]
     for name, values in columns.items():
         rows = np.argsort(values[order], kind="stable")[: int((~np.isnan(values)).sum())]
         codes = values[order][rows]
@@ -115,8 +118,9 @@ def individuals(columns: Columns, categories: Collection[str], y: np.ndarray, *,
         if not has_levels or counts[counts > 1].sum() < n / 2 or min(is_pair.sum(), (~is_pair).sum()) < LEAST_PAIRS:
             continue
         is_named = any(ID_WORDS.fullmatch(word.lower()) for word in WORD.findall(name))
-        of_target = _ratio(target[rows], is_pair, is_class=is_class)
-        of_inputs = float(np.median([_ratio(z[rows], is_pair) for other, z in others.items() if other != name] or [1.0]))
+        of_target = float(_ratios(target[rows, None], is_pair, is_class=is_class)[0])
+        is_other = np.array([other != name for other in names], bool)
+        of_inputs = float(np.median(_ratios(others[rows][:, is_other], is_pair))) if is_other.any() else 1.0
         limit = NAMED_RATIO if is_named else OTHER_RATIO
         if of_inputs > limit and not (is_named and of_target <= limit):
             continue
@@ -127,8 +131,8 @@ def individuals(columns: Columns, categories: Collection[str], y: np.ndarray, *,
     return lines
 
 
-def _ratio(values: np.ndarray, is_pair: np.ndarray, *, is_class: bool = False) -> float:
-    """Return how much neighbors of a pair differ, relative to other neighbors; 1 where none differs."""
-    gaps = values[1:] != values[:-1] if is_class else np.diff(values) ** 2
-    others = float(gaps[~is_pair].mean())
-    return float(gaps[is_pair].mean()) / others if others > 0 else 1.0
+def _ratios(values: np.ndarray, is_pair: np.ndarray, *, is_class: bool = False) -> np.ndarray:
+    """Return how much neighbors of a pair differ in each column, relative to other neighbors; 1 where none differs."""
+    gaps = (values[1:] != values[:-1]).astype(float) if is_class else np.diff(values, axis=0) ** 2
+    own, others = gaps[is_pair].mean(0), gaps[~is_pair].mean(0)
+    return np.where(others > 0, own / np.maximum(others, 1e-300), 1.0)

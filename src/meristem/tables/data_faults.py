@@ -13,6 +13,7 @@ import numpy as np
 
 from meristem.check import many, short
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, TOO_MANY_TEXTS
+from meristem.report.formatting import tenths_of_percent
 from meristem.tables.copies import individuals, is_id, nearly_equal
 from meristem.tables.encoding import column_values
 from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, telling_values
@@ -24,10 +25,10 @@ from meristem.tables.leaks_and_drift import (
     forest_predictions,
     leaking_columns,
     telling_gaps,
-    tenths_of_percent,
 )
 from meristem.tables.row_changes import changes_at_a_row, mixed_units, shifted_target
 from meristem.tables.split import CLASS, TableSplit, target_values
+from meristem.tables.split_rule import RANDOM
 from meristem.tables.table_columns import DAY, EPOCH, Table
 
 Columns = Mapping[str, np.ndarray]
@@ -36,7 +37,8 @@ LEAST_DUPLICATES, LEAST_FACTOR = 0.01, 2  # of the rows; times those by chance, 
 FEW_TEST_ROWS, MOST_NAMED = 5, 20  # of a class: 5 of 5 right still means 48 to 100 % (exact interval)
 LEAST_REPEATS, LEAST_VALUES = 3, 10  # of a sentinel; different values of the others
 CODES = (9, 99, 999, 9999, 99999, 999999, 88, 888, 8888, 77, 777)  # usual sentinels, of either sign
-CODE_GAP, SPIKE_GAP = 0.1, 0.5  # between a sentinel and the others, relative to their range
+CODE_GAP, SPIKE_GAP = 0.1, 1.0  # between a sentinel and the others, relative to their range
+LOG_GAP = 0.5  # and to that of the logarithms of positive ones
 ZERO_SHARE, ZERO_LEVEL, ZERO_STEPS = 0.4, 0.25, 3  # the most zeros; other values begin at this share of the median, and steps
 FORETOLD = 0.8  # the area under the curve from which on other columns tell where the zeros are: they are values
 LEAST_SPIKE, MOST_SPIKE, SPIKE_FACTOR = 0.02, 0.5, 10  # a value among others: its share; times the next frequent
@@ -96,7 +98,9 @@ def data_faults(split: TableSplit) -> list[str]:
     lines += _along_rows(split, kinds, targets[0], is_class=labels is not None)
     categories = [column for column, kind in kinds.items() if kind == CATEGORY] + [name] * (task == CLASS)
     sides = train | {name: y.astype(float)}, test | {name: y_test.astype(float)}
-    lines += drift_lines(*sides, categories, by_time=split.rule.times is not None)
+    if split.has_test_table or split.rule.kind != RANDOM:  # rows that are drawn at random differ by chance alone
+        dates = [key for key in kinds if kinds[key] == DATE]
+        lines += drift_lines(*sides, categories, dates, by_time=split.rule.times is not None)
     if texts is not None:
         n_train, n_test = (
             np.bincount(values[rows][values[rows] >= 0], minlength=len(texts))
@@ -263,7 +267,11 @@ def _sentinels(levels: np.ndarray, counts: np.ndarray) -> list[int]:
             step = np.median(np.diff(levels[others]))
             is_zero = value == 0 and levels[others[0]] >= max(ZERO_LEVEL * middle, ZERO_STEPS * step)
             is_zero &= counts[place] <= ZERO_SHARE * counts.sum()
-            if is_code or is_negative or is_zero or gap >= SPIKE_GAP * extent:
+            positive = levels[others][levels[others] > 0]
+            is_far = gap >= SPIKE_GAP * extent
+            if place == rest[-1] and len(positive) > 1:  # 64,000 is not far from 64, …, 16,000, 32,000
+                is_far &= np.log(value / positive[-1]) >= LOG_GAP * np.log(positive[-1] / positive[0])
+            if is_code or is_negative or is_zero or is_far:
                 places.append(int(place))
     order = np.argsort(counts)
     if len(levels) > LEAST_VALUES and not places and 0 < order[-1] < len(levels) - 1:

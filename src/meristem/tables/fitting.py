@@ -29,7 +29,7 @@ from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
 from meristem.report.baselines import baselines
 from meristem.report.report_data import compare_table
-from meristem.report.report_text import clearly_worse, learning_curve_text, worse_warnings
+from meristem.report.report_text import clearly_worse, learning_curve_text, missed_recall, worse_warnings
 from meristem.report.scoring import in_words
 from meristem.report.task_metrics import METRICS, Metric, Outcome, Predicted, check_metric, evaluate, headline, values
 from meristem.tables.data_faults import data_faults
@@ -236,7 +236,11 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     for own_facts, comparison in zip(scores.values(), comparisons, strict=True):
         if np.isfinite(comparison.gain).all():
             own_facts["gain"] = dict(zip(("value", "low", "high"), comparison.gain, strict=True))
-    facts["warnings"] = [*worse_warnings(comparisons, target.task), *faults, *split.table_warnings()]
+    lines = worse_warnings(comparisons, target.task)
+    if (missed := missed_recall(getattr(estimator, "threshold", None), facts["test"], facts["test_intervals"])) is not None:
+        say(f"warning: {missed}")
+        lines.append(missed)
+    facts["warnings"] = [*lines, *faults, *split.table_warnings()]
     say(f"found: {in_words(facts['score'])}{clearly_worse(comparisons, target.task)}; {facts['n_parameters']:,} parameters")
     if (more := learning_curve_text(facts)) is not None:
         say(more)

@@ -10,11 +10,12 @@ measurements do not; and all other columns must leave several times as much. Imp
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 
 from meristem.check import short
+from meristem.report.formatting import tenths_of_percent
 from meristem.tables.leaks_and_drift import (
     LEAST_LOCAL_SHARE,
     LEAST_SHARE,
@@ -29,12 +30,11 @@ from meristem.tables.leaks_and_drift import (
     local_means,
     predictions,
     removed_shares,
-    tenths_of_percent,
 )
 
 LEAST_GAPS, LEAST_FILLED = 0.05, 40  # the share of missing values; rows that have one
 LEAST_VALUE_ROWS, LEAST_CLASS_PART, MOST_OTHERS = 10, 0.3, 0.01  # of a value; of the rows of its class; of other classes
-LEAST_UNKNOWN = 0.3  # what the other columns leave open of the class in such rows
+LEAST_UNKNOWN, MOST_FORESTS = 0.3, 10  # what the other columns leave open of the class in such rows
 LEAST_EXACT = 0.99  # of the error, which two columns remove
 MOST_COLUMNS, MOST_PAIRS, MOST_LEVELS, ROWS_A_CELL = 60, 300, 60, 8
 
@@ -58,7 +58,8 @@ def leaks_where_filled(columns: Columns, y: np.ndarray, labels: Sequence[str] | 
 
 def telling_values(columns: Columns, texts: Mapping[str, Sequence[str]], y: np.ndarray, labels: Sequence[str]) -> list[str]:
     """Return a line for each category that only rows of one class have, and many, if other columns do not tell these rows."""
-    lines = []
+    lines: list[str] = []
+    n_forests = 0
     goals = (y[:, None] == np.arange(len(labels))).astype(float)
     for name, names in texts.items():
         values = columns[name]
@@ -72,6 +73,9 @@ def telling_values(columns: Columns, texts: Mapping[str, Sequence[str]], y: np.n
             part = n * shares[label] / goals[:, label].sum()
             if shares[label] < 1 - MOST_OTHERS or part < LEAST_CLASS_PART or goals[:, label].mean() > 0.5 * shares[label]:
                 continue
+            n_forests += 1
+            if n_forests > MOST_FORESTS:
+                return lines
             others = [filled_ranks(other) for key, other in columns.items() if key != name]
             expected = forest_predictions(others, goals[:, [label]])[is_value].mean()
             if 1 - expected >= LEAST_UNKNOWN:
@@ -150,7 +154,7 @@ def _crossed_pairs(columns: Columns, goals: np.ndarray, labels: Sequence[str] | 
         if 2 <= len(levels) <= MOST_LEVELS:
             codes[name] = (len(levels), code)
     best: list[Pair] = []
-    for first, second in list(combinations(codes, 2))[:MOST_PAIRS]:
+    for first, second in islice(combinations(codes, 2), MOST_PAIRS):
         size = codes[first][0] * codes[second][0]
         if size * ROWS_A_CELL > n:
             continue

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from meristem.check import short
+from meristem.report.formatting import tenths_of_percent
+from meristem.tables.table_columns import DAY, EPOCH
 
 Columns = Mapping[str, np.ndarray]
 FOLDS, LEAVES, LEAF_ROWS, TREES = 3, 64, 2, 30
@@ -37,11 +39,6 @@ LEVEL, LEAST_DISTANCE = 0.001, 0.1
 LEAST_AREA, AREA_Z = 0.65, 6.0  # scores of one fold hang together: their area varies more than that of independent ones
 LEAST_DRIFT_ROWS, MOST_JOINT_ROWS = 20, 2400  # on each side; of a forest, together
 MOST_NAMED = 5
-
-
-def tenths_of_percent(share: float) -> str:
-    """Return a share as in "99.6 %"; no rounding to 100 is asked for where a leak is judged."""
-    return f"{100 * share:.1f} %"
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -240,7 +237,9 @@ def _is_same(values: np.ndarray, y: np.ndarray, labels: Any) -> bool:
     return len(pairs) == len(np.unique(y)) == len(np.unique(values))
 
 
-def drift_lines(train: Columns, test: Columns, categories: Collection[str] = (), *, by_time: bool = False) -> list[str]:
+def drift_lines(
+    train: Columns, test: Columns, categories: Collection[str] = (), dates: Collection[str] = (), *, by_time: bool = False
+) -> list[str]:
     """Return a line that names the columns, or all together, if the test rows differ from the training rows.
 
     In a split `by_time` that is no mistake: the line says what follows from it.
@@ -267,7 +266,9 @@ def drift_lines(train: Columns, test: Columns, categories: Collection[str] = (),
                 words.append("other shares of its categories")
             else:
                 pairs.append(_ks_distance(first, second))
-                words.append(f"median {np.median(first):.4g}, then {np.median(second):.4g}")
+                medians = (float(np.median(part)) for part in (first, second))
+                texts = [str((EPOCH + number * DAY).date()) if name in dates else f"{number:.4g}" for number in medians]
+                words.append(f"median {texts[0]}, then {texts[1]}")
         for (distance, strength), text in zip(pairs, words, strict=True):
             if strength > limit and distance >= max(LEAST_DISTANCE, distances.get(name, (0.0, ""))[0]):
                 distances[name] = distance, text

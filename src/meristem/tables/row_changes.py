@@ -19,6 +19,7 @@ Columns = Mapping[str, np.ndarray]
 LEAST_SIDE, LEAST_SIDE_SHARE = 20, 0.03  # rows before and after a change
 BINS, MOST_LEVELS, LEAST_LEVELS = 32, 50, 10
 LEAST_CHANGE, MOST_WITHIN, MOST_OF_TARGET = 0.95, 0.5, 0.5  # distances of distributions
+LEAST_ENDS = 0.75  # between the first rows and the last, without which there is no such change
 RUN_SHARE, RUN_LEVEL, MOST_REPEATS = (
     0.05,
     1e-9,
@@ -28,7 +29,12 @@ LEAST_GAP, MOST_SHAPE = 5.0, 0.2  # the factor between two units' values; the di
 LEAST_CLUSTER, CLUSTER_SHARE = 10, 0.01  # rows in either unit
 UNITS = (10.0, 12.0, 16.0, 24.0, 25.4, 28.35, 30.48, 60.0, 100.0, 365.25, 1e3, 1024.0, 3600.0, 1e4, 1e5, 1e6, 86_400.0, 1e9)
 UNIT_ERROR = 0.1  # of the factor between two medians
-MOST_COLUMNS, LEAST_GAIN, DEVIATIONS = 100, 0.1, 5.0  # of a shifted target: the gain of R², and in standard errors
+MOST_SHIFTED, MOST_COLUMNS, LEAST_GAIN, DEVIATIONS = (
+    5000,
+    100,
+    0.1,
+    5.0,
+)  # rows and columns of a shifted target: the gain of R², and in standard errors
 REMEDY = "look at what happened there (another unit, device or source), and make the column alike or remove it"
 
 
@@ -76,7 +82,10 @@ def changes_at_a_row(columns: Columns, categories: Collection[str], y: np.ndarra
         ordered = name not in categories
         what = None
         if is_gap.any() and not is_gap.all():
-            distances = _distances(is_gap.astype(int), 2, ordered=False)[side - 1 : n - side]
+            ends = abs(is_gap[:side].mean() - is_gap[-side:].mean())
+            distances = (
+                _distances(is_gap.astype(int), 2, ordered=False)[side - 1 : n - side] if ends > LEAST_ENDS else np.zeros(1)
+            )
             row = int(np.argmax(distances)) + side
             if distances[row - side] >= LEAST_CHANGE and _distance_at(target, row, ordered=True) < MOST_OF_TARGET:
                 last = numbers[row - 1]
@@ -95,6 +104,10 @@ def _change(values: np.ndarray, target: np.ndarray, numbers: np.ndarray, side: i
     if len(levels) < (LEAST_LEVELS if ordered else 4) or (not ordered and len(levels) > MOST_LEVELS):
         return None
     codes = _coded(values) if ordered else codes
+    if (
+        _distance_at(np.concatenate([codes[:side], codes[-side:]]), side, ordered=ordered) < LEAST_ENDS
+    ):  # quick, for most columns
+        return None
     distances = _distances(codes, int(codes.max()) + 1, ordered=ordered)[side - 1 : len(values) - side]
     row = int(np.argmax(distances)) + side
     if distances[row - side] < LEAST_CHANGE or _distance_at(target, row, ordered=True) >= MOST_OF_TARGET:
@@ -174,11 +187,12 @@ def shifted_target(columns: Columns, y: np.ndarray, *, is_class: bool) -> list[s
     >>> shifted_target({"a": x[:, 0], "b": x[:, 1]}, np.roll(x.sum(1), 1), is_class=False)[0].partition(":")[0]
     'the target may be one row too low'
     """
+    columns, y = {name: values[:MOST_SHIFTED] for name, values in list(columns.items())[:MOST_COLUMNS]}, y[:MOST_SHIFTED]
     codes = np.unique(y, return_inverse=True)[1] if is_class else y
     n = len(y)
     if n < 4 * LEAST_SIDE or len(columns) == 0 or abs(neighbor_correlation(codes, is_class=is_class)) > DEVIATIONS / np.sqrt(n):
         return []
-    z = np.column_stack([np.nan_to_num(_ranks(values)) for values in list(columns.values())[:MOST_COLUMNS]] + [np.ones(n)])
+    z = np.column_stack([np.nan_to_num(_ranks(values)) for values in columns.values()] + [np.ones(n)])
     goals = np.eye(int(codes.max()) + 1)[codes] if is_class else _ranks(y)[:, None]
     goals = goals - goals.mean(0)
     is_train = np.random.default_rng(0).random(n) < 0.5

@@ -1,7 +1,7 @@
 """Samples and targets: checked before anything is compiled, and uploaded once.
 
-Data that do not fit the device, and `Scattered` samples, stay on the host. An array that does not fit the network is a
-ValueError that names it, its value, and what to do; the objective checks the targets.
+Data that do not fit the device, and `Scattered` samples, stay on the host, or in the file of a memory map. An array that does
+not fit the network is a ValueError that names it, its value, and what to do; the objective checks the targets.
 """
 
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
+from meristem.memory import memory
 from meristem.nn.network import Network
 from meristem.sparse import Scattered
 from meristem.train.objectives import Objective
@@ -58,9 +59,8 @@ def prepare(data: Any, network: Network, objective: Objective, *, rows_at_once: 
 
 
 def rows_that_fit(data: Data, limit: int | None = None) -> int | None:
-    """Return how many rows may be on the device at a time, None for all; `limit` is its memory, in bytes."""
-    if limit is None:
-        limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+    """Return how many rows may be on the device at a time, None for all; `limit` is its memory, on a CPU the machine's."""
+    limit = memory() if limit is None else limit
     total = sum(a.nbytes for a in data if a is not None)
     if limit is None or total <= SHARE_OF_MEMORY * limit:
         return None

@@ -15,7 +15,7 @@ def rounded_weights(weight: np.ndarray, x: np.ndarray, most: int) -> tuple[np.nd
     """Return integers [out, in] up to `most`, and what to add to a bias [out], given integer values x [rows, in].
 
     >>> weight, x = np.array([[0.4, 0.4, 0.4]]), np.repeat([[0], [10], [20]], 3, 1)
-    >>> rounded_weights(weight, x, 127)[0].sum()    # of 1.2
+    >>> int(rounded_weights(weight, x, 127)[0].sum())    # of 1.2
     1
     """
     mean = x.mean(0)
