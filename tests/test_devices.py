@@ -1,5 +1,7 @@
 """The members of a population on several devices: forced here, in a process each, as they cannot be changed later."""
 
+from pathlib import Path
+
 import jax
 import pytest
 
@@ -93,3 +95,51 @@ def test_members_are_planned_into_as_few_groups_as_fit(monkeypatch):
         [2 * most],
     ]
     assert len(lines) == 1 and "1 device, in 3 groups" in lines[0]
+
+
+SHORTAGE = """
+import gc, resource
+import jax, numpy as np
+import meristem
+from meristem.nn import Network
+from meristem.train.callbacks import Watcher
+from meristem.train.loop import seed_keys
+
+MEMBERS, ROWS = 4, 16384
+x = np.random.default_rng(0).normal(size=(ROWS, 8)).astype(np.float32)
+y = (x[:, 0] > 0).astype(np.int32)
+create = jax.jit(jax.vmap(lambda key: Network.create("tunnel", 8, 2, width=64, depth=4, key=key)))
+recipe = meristem.Recipe(objective="multiclass", batch_size=ROWS, compile_fast=True)
+
+class Listener(Watcher):
+    lines = []
+    def say(self, line):
+        self.lines.append(line)
+
+def kilobytes(name):
+    return int(next(line for line in open("/proc/self/status") if line.startswith(name)).split()[1])
+
+def trained(watch=None):
+    knobs = {"learning_rate": 1e-3, "penalty": np.full(MEMBERS, 1e-4), "key": seed_keys(range(MEMBERS), 1)}
+    start = create(seed_keys(range(MEMBERS), 0))
+    return meristem.fit(start, (x, y), **knobs, recipe=recipe, max_epochs=2, together=True, watch=watch)
+
+enough = trained()
+gc.collect()
+size, peak = kilobytes("VmSize:"), kilobytes("VmPeak:")
+resource.setrlimit(resource.RLIMIT_AS, (1024 * (size + int(0.85 * (peak - size))),) * 2)
+short = trained(Listener())
+assert "4 networks need more memory than there is: half of them at a time" in Listener.lines, Listener.lines
+np.testing.assert_allclose(short.history["loss"], enough.history["loss"], rtol=1e-4)
+print("halved")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks /proc for the memory that a process takes")
+def test_a_population_that_does_not_fit_goes_on_in_halves(monkeypatch):
+    """A real shortage: the process may have a little less memory than it has just needed."""
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+    monkeypatch.setenv("NPROC", "1")
+    with start("-c", SHORTAGE) as process:
+        out, errors = process.communicate(timeout=300)
+    assert out == "halved\n", errors

@@ -54,8 +54,9 @@ def are_one_group(run: Run, prepared: Prepared) -> bool:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether a program needed more memory than there is; JAX raises either of two types then."""
-    return isinstance(error, jax.errors.JaxRuntimeError | ValueError) and "RESOURCE_EXHAUSTED" in str(error)
+    """Return whether a program needed more memory than there is; JAX raises either of two types, with either of two texts."""
+    is_of_jax = isinstance(error, jax.errors.JaxRuntimeError | ValueError)
+    return is_of_jax and any(text in str(error) for text in ("RESOURCE_EXHAUSTED", "Out of memory"))
 
 
 def groups_that_fit(
