@@ -3,7 +3,8 @@
     nearly_equal(train, test) → lines;  individuals(columns, categories, y, is_class=…) → lines
 
 Nearest neighbors: of rows that are independent, the nearest is d₁ away and the twentieth d₂₀, and P(d₁ < r d₂₀) is about
-20 rᴰ, where D is the number of dimensions that the rows fill, known from d₁₀/d₂₀. Copies are far nearer than that. Rows of
+20 rᴰ, where D is the number of dimensions that the rows fill, known from d₁₀/d₂₀, and at most that of columns of many values,
+for where others differ a row is far. Copies are far nearer than that. Rows of
 an individual: pairs within a level of a column of ids are much more alike than pairs of adjacent levels. Used by data_faults.
 """
 
@@ -20,6 +21,7 @@ Columns = Mapping[str, np.ndarray]
 MOST_COLUMNS, MOST_QUERIES, MOST_BASE, BLOCK = 300, 500, 10_000, 100
 NEAR, NEIGHBORS, LEAST_ROWS = 0.05, 20, 60  # d₁ / d₂₀
 LEAST_NEAR, LEAST_NEAR_ROWS, CHANCE_FACTOR = 0.02, 10, 5
+MANY_VALUES = 0.1  # different ones, relative to the rows
 CLIP = 3.0  # standard deviations
 MOST_OTHERS = 50  # columns that are compared
 LEAST_LEVELS, MOST_LEVELS_SHARE = 20, 0.7  # of a column of individuals, and of the rows
@@ -53,7 +55,7 @@ def nearly_equal(train: Columns, test: Columns) -> list[str]:
     """
     n_train, n_test = (len(next(iter(columns.values()), ())) for columns in (train, test))
     n, rng = n_train + n_test, np.random.default_rng(0)
-    z = []
+    n_continuous, z = 0, []
     for name in list(train)[:MOST_COLUMNS]:
         values = np.concatenate([train[name], test[name]])
         if np.isnan(values).all() or is_id(values):
@@ -61,8 +63,9 @@ def nearly_equal(train: Columns, test: Columns) -> list[str]:
         values = np.where(np.isnan(values), np.nanmedian(values), values)
         spread = np.std(np.clip(values, *np.quantile(values, [0.01, 0.99])))
         if spread > 0:
+            n_continuous += len(np.unique(values)) > MANY_VALUES * n
             z.append(np.clip((values - np.median(values)) / spread, -CLIP, CLIP))
-    if len(z) < 2 or n < LEAST_ROWS:
+    if len(z) < 2 or n < LEAST_ROWS or not n_continuous:
         return []
     rows = rng.permutation(n)[:MOST_BASE]
     points, is_test = np.stack(z, 1)[rows], rows >= n_train
@@ -83,7 +86,7 @@ def nearly_equal(train: Columns, test: Columns) -> list[str]:
     if is_used.sum() < LEAST_NEAR_ROWS:
         return []
     dimensions = np.log(2) / np.median(np.log(twentieth[is_used] / tenth[is_used]))
-    by_chance = 1 - (1 - NEAR ** float(dimensions)) ** NEIGHBORS
+    by_chance = 1 - (1 - NEAR ** min(float(dimensions), n_continuous)) ** NEIGHBORS
     is_near = (first > 0) & (first < NEAR * twentieth)
     share = float(is_near.mean())
     if is_near.sum() < LEAST_NEAR_ROWS or share < max(LEAST_NEAR, CHANCE_FACTOR * by_chance):
