@@ -15,7 +15,7 @@ from commanding import Done, meristem, meristem_each, meristem_here
 from meristem import Data, Recipe, fit, load, save
 from meristem.compact import n_parameters
 from meristem.data.spirals import two_spirals
-from meristem.experiments.options import MODELS
+from meristem.experiments.options import FEATURE_MODELS
 from meristem.experiments.two_spirals import SpiralsOptions
 from meristem.nn import Network
 from meristem.train.loop import seed_keys
@@ -277,7 +277,7 @@ def test_the_papers_rule_keeps_the_smallest_rate_that_solves_every_task(tmp_path
 def test_without_rates_of_its_own_the_papers_four_are_tried():
     options = SpiralsOptions(select_rate=True)
     assert options.rates_of("budding") == (0.0001, 0.0003, 0.001, 0.003)
-    assert [SpiralsOptions().rates_of(model) for model in MODELS] == [(0.003,), (0.001,), (0.003,), (0.003,)]
+    assert [SpiralsOptions().rates_of(model) for model in FEATURE_MODELS] == [(0.003,), (0.001,), (0.003,), (0.003,)]
 
 
 # ---- runs in files

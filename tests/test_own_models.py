@@ -103,7 +103,7 @@ def test_it_is_measured_compacted_saved_and_drawn(trained, tmp_path):
 def test_what_does_not_fit_is_named():
     model = Mine(Tunnel(8, 1, key=jax.random.key(0)))
     with pytest.raises(ValueError, match="price='grams' is not known"):
-        meristem.model_cost(model, "bytes")
+        meristem.model_cost(model, "grams")
     with pytest.raises(ValueError, match="x has 200 samples and y 3"):
         settle(model, loss, jnp.ones((200, 2)), jnp.ones(3), penalty=1.0)
     with pytest.raises((ValueError, TypeError), match="a model with bodies in it"):
