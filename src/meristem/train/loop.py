@@ -256,7 +256,14 @@ def train_alone(
                 after_epoch(dict(latest).copy)
 
         own = WatcherGroup([watcher] if watcher.watchers else [], [m], abandoned.is_set)
-        update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
+        try:
+            update(train_until(latest[m], prepared, max_epochs, own, pause_at=pause_at, after_epoch=update))
+        except CancelledError:
+            return
+        except BaseException:
+            with lock:
+                abandoned.set()  # here, for the others need not wait until it is raised below
+            raise
 
     def may_leave() -> bool:
         return watcher.over() and (not all_begin or all(run.epochs.max() for run in latest.values()))
