@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import socket
+import subprocess
 import sys
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -283,3 +284,15 @@ def is_alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_without_ray_nothing_needs_it():
+    code = (
+        "import sys; sys.modules['ray'] = None\n"
+        "import meristem; from meristem import TunnelClassifierCV, fit, path\n"
+        "from meristem.train.placement import on_workers\n"
+        "with on_workers('processes', None): pass\n"
+        "with on_workers('ray'): pass"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip().splitlines()[-1].startswith("ImportError: executor='ray' needs Ray"), done.stderr
