@@ -38,7 +38,8 @@ class RayExecutor(Executor):
             import ray
         except ImportError:
             raise ImportError("executor='ray' needs Ray; install it with `pip install 'meristem-nn[ray]'`.") from None
-        self._ray, self.num_cpus, self.num_gpus = ray, num_cpus, num_gpus
+        self.num_cpus, self.num_gpus = num_cpus, num_gpus
+        self._ray: Any = ray
         self._is_own = not ray.is_initialized()
         if self._is_own:
             _start(ray, address or os.environ.get("RAY_ADDRESS"))
