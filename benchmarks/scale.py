@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py simulated [--tasks 1000 --workers 16]      threads as workers; a tenth of the tasks fail once
     python benchmarks/scale.py memory [--members 1000 --epochs 5]         two-spirals as 50 tasks; peaks of driver and workers
-    python benchmarks/scale.py overhead [--executor processes|ray]        two processes of one core against one with two threads
+    python benchmarks/scale.py overhead --executor ray [--members 250]    two processes of one core against one of two threads
 
 `simulated` has real messages of real runs, but trains nothing: it shows what the driver does; workers are threads.
 """
@@ -105,18 +105,18 @@ def memory(members: int, epochs: int) -> dict[str, Any]:
     return {"members": run.members[0], "tasks": 50, "epochs": epochs, "peak_mebibytes": sizes}
 
 
-def overhead(executor: str) -> dict[str, Any]:
+def overhead(executor: str, members: int, epochs: int) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {"threads": [], executor: []}
     with on_workers(executor):
         population(4, 2)  # starts workers, and compiles
         for _ in range(3):
             begin = time.monotonic()
-            population(8, 150)
+            population(members, epochs)
             seconds[executor].append(time.monotonic() - begin)
     population(4, 2)
     for _ in range(3):
         begin = time.monotonic()
-        population(8, 150)
+        population(members, epochs)
         seconds["threads"].append(time.monotonic() - begin)
     return {"seconds": seconds, "ratio": float(np.median(seconds[executor]) / np.median(seconds["threads"]))}
 
@@ -133,7 +133,7 @@ def main() -> None:
     results = {
         "simulated": lambda: simulated(args.tasks, args.workers),
         "memory": lambda: memory(args.members, args.epochs),
-        "overhead": lambda: overhead(args.executor),
+        "overhead": lambda: overhead(args.executor, args.members, args.epochs),
     }[args.what]()
     print(json.dumps({"what": args.what, "load": os.getloadavg()[0], **results}))
 
