@@ -231,6 +231,10 @@ def test_the_same_picture_is_never_on_both_sides_and_two_classes_have_a_report(t
     held_out = set(model.evaluation.names)
     both = [name for name in held_out if "copy-" in name and name.replace("copy-", "") not in held_out]
     assert both == []
+    plan = planned(list_folder(tmp_path, needs_classes=True))
+    pictures = [image.tobytes() for image in plan.pixels]
+    for train, test in plan.search.folds:
+        assert not {pictures[row] for row in train} & {pictures[row] for row in test}, "in folds neither"
     once = planned(list_folder(tmp_path, needs_classes=True), drop_duplicates=True)
     assert len(once.labels) + len(once.test_labels) == 20
 

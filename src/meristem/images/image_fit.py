@@ -201,11 +201,11 @@ def plan_images(
             remarks.append(f"{alike} the pixels of another one: each is used once")
         else:
             remarks.append(f"{alike} the pixels of another one, on the same side of the test: --drop-duplicates uses each once")
-    # Pictures with the same pixels, and those of a group, are on one side.
+    # Pictures with the same pixels, and those of a group, are on one side of the test and of each fold.
     groups = numbers if files.groups is None else checked_groups(files.groups, len(labels))
-    has_groups = files.groups is not None
+    by_group = files.groups is not None or len(first) < len(numbers)
     if test_files is None:
-        train, held_out = _divided(labels, groups, float(test), random_state, by_group=has_groups or len(first) < len(numbers))
+        train, held_out = _divided(labels, groups, float(test), random_state, by_group=by_group)
         test_pixels, test_labels = pixels[held_out], labels[held_out]
         test_names = tuple(files.names[row] for row in held_out)
     else:
@@ -224,7 +224,7 @@ def plan_images(
         least = int(np.unique(train_labels, return_counts=True)[1].min())
         estimator.set_params(cv=max(2, min(estimator.cv, least)) if "cv" not in options else estimator.cv)
     estimator.set_params(random_state=random_state, scoring=metric)
-    own_groups = groups[train] if has_groups else None
+    own_groups = groups[train] if by_group else None
     search = estimator._planned(pixels[train], train_labels, groups=own_groups)
     return ImagePlan(
         files,

@@ -3,9 +3,11 @@
     nearly_equal(train, test) → lines;  individuals(columns, categories, y, is_class=…) → lines
 
 Nearest neighbors: of rows that are independent, the nearest is d₁ away and the twentieth d₂₀, and P(d₁ < r d₂₀) is about
-20 rᴰ, where D is the number of dimensions that the rows fill, known from d₁₀/d₂₀, and at most that of columns of many values,
-for where others differ a row is far. Copies are far nearer than that. Rows of
-an individual: pairs within a level of a column of ids are much more alike than pairs of adjacent levels. Used by data_faults.
+20 rᴰ, where D is the number of dimensions that the rows fill: known from d₁₀/d₂₀, and at most that of the columns of many
+values, for rows that differ in another column are far apart. Copies are far nearer than that.
+
+Rows of an individual: pairs within a level of a column of ids are much more alike than pairs of adjacent levels.
+Used by data_faults.
 """
 
 import re
@@ -25,11 +27,11 @@ MANY_VALUES = 0.1  # different ones, relative to the rows
 CLIP = 3.0  # standard deviations
 MOST_OTHERS = 50  # columns that are compared
 LEAST_LEVELS, MOST_LEVELS_SHARE = 20, 0.7  # of a column of individuals, and of the rows
-LEAST_PAIRS, NAMED_RATIO, OTHER_RATIO = (
-    30,
+LEAST_PAIRS = 30  # within a level
+NAMED_RATIO, OTHER_RATIO = (
     0.5,
     0.25,
-)  # within a level, relative to adjacent ones: with a name for it, and without
+)  # of their distance to that of adjacent levels: in a column named for individuals, or another
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 ID_WORDS = re.compile(
     r"ids?|[ug]uid|pid|key|no|nr|number|code|patient|subject|person|people|participant|customer|client|user|member|household"
