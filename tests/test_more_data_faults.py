@@ -110,3 +110,20 @@ def test_spans_until_an_event_and_categories_in_capitals():
     answers = np.where(rng.random(N) < 0.1, "YES", np.where(rng.random(N) < 0.5, "yes", "no"))
     lines = TableSplit.of(table_of(X | {"smoker": answers, "answer": CODES}), target="answer").table_warnings()
     assert any("'smoker' holds" in line and "case or spaces" in line for line in lines), lines
+
+
+def test_duplicates_with_an_honest_column_are_not_near_duplicates_and_jittered_ones_are():
+    rng = np.random.default_rng(0)
+    half = {name: rng.normal(size=150) for name in "abcd"}
+    twice = {name: np.tile(values, 2) for name, values in half.items()} | {"tail": rng.standard_cauchy(300)}
+    jittered = {name: values + 1e-3 * rng.normal(size=300) for name, values in twice.items() if name != "tail"}
+    for columns, n_lines in ((twice, 0), (jittered, 1)):
+        sides = ({name: values[rows] for name, values in columns.items()} for rows in (slice(200), slice(200, 300)))
+        assert len(nearly_equal(*sides)) == n_lines
+
+
+def test_two_indicators_of_one_category_are_no_leak_by_a_pair():
+    level, other = np.random.default_rng(0).integers(0, 3, 600), np.random.default_rng(1).normal(size=600)
+    columns = {"is low": (level == 0) * 1.0, "is high": (level == 2) * 1.0, "other": other}
+    y = np.where(level == 1, 0, 1 + (other + np.random.default_rng(2).normal(size=600) > 0))
+    assert leaking_pairs(columns, y, ["neither", "no", "yes"]) == []

@@ -4,7 +4,8 @@
 
 Nearest neighbors: of rows that are independent, the nearest is d₁ away and the twentieth d₂₀, and P(d₁ < r d₂₀) is about
 20 rᴰ, where D is the number of dimensions that the rows fill: known from d₁₀/d₂₀, and at most that of the columns of many
-values, for rows that differ in another column are far apart. Copies are far nearer than that.
+values, for rows that differ in another column are far apart. Copies are far nearer than that, and differ in two columns or
+more: rows that are equal but for a column are what duplicates become where there is a column that has nothing to do with them.
 
 Rows of an individual: pairs within a level of a column of ids are much more alike than pairs of adjacent levels.
 Used by data_faults.
@@ -72,7 +73,7 @@ def nearly_equal(train: Columns, test: Columns) -> list[str]:
     rows = rng.permutation(n)[:MOST_BASE]
     points, is_test = np.stack(z, 1)[rows], rows >= n_train
     squares = (points**2).sum(1)
-    firsts, tenths, twentieths, crossing = [], [], [], []
+    firsts, tenths, twentieths, crossing, differences = [], [], [], [], []
     for begin in range(0, min(MOST_QUERIES, len(rows)), BLOCK):
         some = np.arange(begin, min(begin + BLOCK, MOST_QUERIES, len(rows)))
         distances = squares[some, None] + squares - 2 * points[some] @ points.T
@@ -83,13 +84,15 @@ def nearly_equal(train: Columns, test: Columns) -> list[str]:
         tenths.append(np.sqrt(np.maximum(distances[:, NEIGHBORS // 2 - 1], 0)))
         twentieths.append(np.sqrt(np.maximum(distances[:, NEIGHBORS - 1], 0)))
         crossing.append(is_test[some] != is_test[nearest])
-    first, tenth, twentieth, is_across = map(np.concatenate, (firsts, tenths, twentieths, crossing))
+        differences.append((points[some] != points[nearest]).sum(1))
+    lists = firsts, tenths, twentieths, crossing, differences
+    first, tenth, twentieth, is_across, n_different = map(np.concatenate, lists)
     is_used = (tenth > 1e-6) & (twentieth > tenth)
     if is_used.sum() < LEAST_NEAR_ROWS:
         return []
     dimensions = np.log(2) / np.median(np.log(twentieth[is_used] / tenth[is_used]))
     by_chance = 1 - (1 - NEAR ** min(float(dimensions), n_continuous)) ** NEIGHBORS
-    is_near = (first > 0) & (first < NEAR * twentieth)
+    is_near = (n_different > 1) & (first < NEAR * twentieth)
     share = float(is_near.mean())
     if is_near.sum() < LEAST_NEAR_ROWS or share < max(LEAST_NEAR, CHANCE_FACTOR * by_chance):
         return []

@@ -116,6 +116,7 @@ Pair = tuple[tuple[str, str], str, np.ndarray]
 def _linear_pairs(columns: Columns, y: np.ndarray, goals: np.ndarray, labels: Sequence[str] | None) -> list[Pair]:
     """Return the pair that matters most in a linear fit of numbers, and of logarithms, and what it removes."""
     names = [name for name, values in columns.items() if not np.isnan(values).any() and np.ptp(values) > 0][:MOST_COLUMNS]
+    names = [name for name in names if len(np.unique(columns[name])) > 2]  # two of two values are one category of three
     pairs: list[Pair] = []
     positive = [name for name in names if columns[name].min() > 0]
     with_logs = [(positive, np.log(y))] if labels is None and len(y) and y.min() > 0 else []
