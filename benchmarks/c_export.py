@@ -1,10 +1,10 @@
 """Flash, memory and scores of the C files of small networks on tables, in float and in 8 bits.
 
-    python benchmarks/c_export.py --data tables.npz --cache FOLDER --out results/c-export.json [bin.pima reg.airfoil …]
+    python benchmarks/c_export.py --data tables.npz --cache FOLDER --out results/c-export.json [--splits 10] [bin.pima …]
 
-Without names all tables. Flash is that of the linked
-image for a Cortex-M4F with -Os less an empty program (arm-none-eabi-gcc), stack the sum over all functions; scores are on the
-test rows, which the C file predicts on this machine. Fitted models are kept in the folder.
+Without names all tables. Flash is that of the linked image for a Cortex-M4F with -Os less an empty program (arm-none-eabi-gcc),
+stack the sum over all functions; scores are on the test rows, which the C file predicts on this machine. With several splits a
+network is trained for each; a record holds them and the mean of int8 less float. Fitted models are kept in the folder.
 """
 
 import argparse
@@ -28,17 +28,17 @@ from c_programs import image, run_c
 ROWS, FOLDS = 2500, 3
 
 
-def measured(data: Path, table: str, cache: Path) -> dict[str, Any]:
-    """One table: sizes, flash, stack and scores of its network."""
+def measured(data: Path, table: str, split: int, cache: Path) -> dict[str, Any]:
+    """One split of a table: sizes, flash, stack and scores of its network."""
     with np.load(data) as arrays:
         X, y = arrays[f"{table}.X"].astype(float), arrays[f"{table}.y"]
     is_classes = not table.startswith("reg.")
-    rows = np.random.default_rng(0).permutation(len(X))[:ROWS]
-    A, B, a, b = train_test_split(X[rows], y[rows], random_state=0)
-    file = cache / f"{table}.safetensors"
+    rows = np.random.default_rng(split).permutation(len(X))[:ROWS]
+    A, B, a, b = train_test_split(X[rows], y[rows], random_state=split)
+    file = cache / f"{table}-{split}.safetensors"
     if not file.exists():
         estimator = meristem.TunnelClassifierCV if is_classes else meristem.TunnelRegressorCV
-        estimator(rule="1se", refit="one", cv=FOLDS, random_state=0).fit(A, a).save(file)
+        estimator(rule="1se", refit="one", cv=FOLDS, random_state=split).fit(A, a).save(file)
     model = meristem.load(file)
     score = accuracy_score if is_classes else r2_score
     exact = float(score(b, model.predict(B)))
@@ -59,10 +59,20 @@ def measured(data: Path, table: str, cache: Path) -> dict[str, Any]:
     return result
 
 
+def over_splits(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The mean of int8 less float and its standard error, over the splits with both files; and every split."""
+    differences = [run["int8"]["score"] - run["score"] for run in runs if "score" in run["int8"]]
+    if not differences:
+        return {"splits": runs}
+    error = float(np.std(differences, ddof=1) / np.sqrt(len(differences))) if differences[1:] else None
+    return {"n": len(differences), "int8_less_float": float(np.mean(differences)), "standard_error": error, "splits": runs}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for flag in ("--data", "--cache", "--out"):
         parser.add_argument(flag, type=Path, required=True)
+    parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("tables", nargs="*")
     options = parser.parse_args()
     with np.load(options.data) as arrays:
@@ -71,9 +81,11 @@ def main() -> None:
     options.cache.mkdir(parents=True, exist_ok=True)
     results = []
     for table in names:
-        results.append(measured(options.data, table, options.cache))
+        runs = [measured(options.data, table, split, options.cache) for split in range(options.splits)]
+        results.append(runs[0] if len(runs) == 1 else {"table": table} | over_splits(runs))
         print(json.dumps(results[-1]), flush=True)
         files = f"--data tables.npz --cache FOLDER --out results/{options.out.name}"
+        files += f" --splits {options.splits}" * (options.splits > 1)
         command = f"python benchmarks/c_export.py {files} {' '.join(options.tables)}".rstrip()
         record = {"command": command, "version": meristem.__version__, "folds": FOLDS, "tables": results}
         options.out.write_text(json.dumps(record, indent=1) + "\n")
