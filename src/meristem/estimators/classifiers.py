@@ -93,13 +93,14 @@ class ClassifierBase(ClassifierMixin, Estimator):
         outputs = self._outputs(X, lambda x: self._predictor_.outputs(x))
         return self._targets_.probabilities(outputs)
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+    def predict_set(self, X: Any, coverage: float = 0.9, *, allow_empty: bool = False) -> np.ndarray:
         """Return which classes are in the set of each row, [rows, classes]: it has the true one with this probability.
 
-        A set has at least the predicted class, so that the coverage is never below the accuracy. Only of the CV estimators.
+        A set has at least the likeliest class, so that the coverage is never below the accuracy. With `allow_empty` it is as
+        asked there, too: rows whose likeliest class is too unlikely have an empty set. Only of the CV estimators.
         """
         scores = scores_of(self)
-        return np.asarray(scores.members(self.predict_proba(X), coverage))
+        return np.asarray(scores.members(self.predict_proba(X), coverage, allow_empty=allow_empty))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return logits: one per row for two classes, else one per class or label."""

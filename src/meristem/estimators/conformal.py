@@ -1,8 +1,8 @@
 """Intervals and sets of classes with a promised coverage, from the rows that the folds of a search held out (cross-conformal).
 
     numbers   score_i = |y_i − μ_i| / s(x_i)                            interval  μ(x) ± q · s(x), column by column of y
-    classes   score_i = 0 if y_i is the likeliest, else 1 − p_i(y_i)    set       the likeliest class, and all with 1 − p ≤ q
-    q = the ⌈(n + 1) · coverage⌉-th smallest of n scores
+    classes   score_i(y) = [y is not the likeliest] − p_i(y)            set       the classes whose score is at most q
+    q = the ⌈(n + 1) · coverage⌉-th smallest of n scores of the true values; of sets at least 0, so that none is empty
 
 μ_i and p_i are those of the network that held row i out. A bag is better than its networks, whatever y is: averaging lowers
 the squared error by mean_k (μ_k − μ̄)², and the log loss of logits z by mean_k lse(z_k) − lse(z̄). For rows that no network has
@@ -83,7 +83,7 @@ class _Scores:
 
 @dataclass(frozen=True, eq=False)
 class ClassScores(_Scores):
-    """The scores [n] of the true classes, ascending."""
+    """The scores [n] of the true classes, ascending; the likeliest class of a row has one of at most 0, others at least 0."""
 
     scores: np.ndarray
 
@@ -107,19 +107,21 @@ class ClassScores(_Scores):
         moved = logits + low * errors
         return cls(np.sort(cls._scores(np.exp(moved - log_sum_exp(moved)[:, None]))[rows_of_y]))
 
-    def members(self, probabilities: np.ndarray, coverage: float) -> np.ndarray:
-        """Return which classes are in the set of each row, [n, classes], from their probabilities; no set is empty."""
-        return np.asarray(self._scores(probabilities) <= self.quantile(coverage))
+    def members(self, probabilities: np.ndarray, coverage: float, *, allow_empty: bool = False) -> np.ndarray:
+        """Return which classes are in the set of each row, [n, classes], from their probabilities."""
+        most = self.quantile(coverage)
+        return np.asarray(self._scores(probabilities) <= (most if allow_empty else max(most, 0.0)))
 
     @staticmethod
     def _scores(probabilities: np.ndarray) -> np.ndarray:
-        scores = 1 - probabilities
-        np.put_along_axis(scores, probabilities.argmax(1, keepdims=True), 0.0, 1)
-        return np.maximum(scores, 0.0)
+        likeliest = probabilities.argmax(1, keepdims=True)
+        scores = np.maximum(1 - probabilities, 0.0)
+        np.put_along_axis(scores, likeliest, -np.take_along_axis(probabilities, likeliest, 1), 1)
+        return scores
 
     @classmethod
     def unpack(cls, arrays: Arrays, targets: Classes, n_inputs: int) -> Self:
-        return cls(_checked_scores(arrays, {"scores"}, 1))
+        return cls(_checked_scores(arrays, {"scores"}, 1, least=-1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,11 +245,11 @@ def _difficulty(basis: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, n
     return chosen
 
 
-def _checked_scores(arrays: Arrays, names: set[str], ndim: int) -> np.ndarray:
-    """Return the scores of a file; raise ValueError unless the arrays have these names and the scores are ascending."""
+def _checked_scores(arrays: Arrays, names: set[str], ndim: int, least: float = 0.0) -> np.ndarray:
+    """Return the scores of a file; raise ValueError unless the arrays have these names and the scores ascend from `least`."""
     scores = arrays.get("scores", np.zeros(0))
     if set(arrays) != names or any(array.dtype != np.float64 for array in arrays.values()) or scores.ndim != ndim:
         raise ValueError("its intervals are not complete.")
-    if not 0 < scores.shape[-1] <= MOST_ROWS or not is_between(scores, 0.0) or (np.diff(scores) < 0).any():
-        raise ValueError("the scores of its intervals are not ascending numbers of at least 0.")
+    if not 0 < scores.shape[-1] <= MOST_ROWS or not is_between(scores, least) or (np.diff(scores) < 0).any():
+        raise ValueError(f"the scores of its intervals are not ascending numbers of at least {least:g}.")
     return scores

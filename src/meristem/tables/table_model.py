@@ -150,10 +150,11 @@ class TableModel:
             raise ValueError(f"The target {self.target!r} is a class; it has sets, predict_set, and no intervals.")
         return self._by_blocks(self._warned(frame), lambda x: self.estimator.predict_interval(x, coverage))
 
-    def predict_set(self, frame: Any, coverage: float = 0.9) -> np.ndarray:
+    def predict_set(self, frame: Any, coverage: float = 0.9, *, allow_empty: bool = False) -> np.ndarray:
         """Return which classes are in the set of each row, [rows, classes]: it has the true one with this probability."""
         _ = self.classes  # raises ValueError for a number
-        return self._by_blocks(self._warned(frame), lambda x: self.estimator.predict_set(x, coverage))
+        options: dict[str, Any] = {"coverage": coverage, "allow_empty": allow_empty}
+        return self._by_blocks(self._warned(frame), lambda x: self.estimator.predict_set(x, **options))
 
     def score(self, frame: Any) -> float:
         """Return the accuracy of labels, or R² of numbers, over the rows that have a target."""
