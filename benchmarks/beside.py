@@ -51,7 +51,8 @@ for name, (body, options, recipe) in cases.items():
 
 
 def process_of(source: Path, task: str) -> "subprocess.Popen[str]":
-    own = {"PYTHONPATH": str(source), "MERISTEM_CACHE": "off", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    paths = os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])
+    own = {"PYTHONPATH": paths, "MERISTEM_CACHE": "off", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     command = [sys.executable, "-c", TRAIN, task]
     return subprocess.Popen(command, env=os.environ | own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

@@ -3,8 +3,11 @@
     python benchmarks/scale.py simulated [--tasks 1000 --workers 16]      threads as workers; a tenth of the tasks fail once
     python benchmarks/scale.py memory [--members 1000 --epochs 5]         two-spirals as 50 tasks; peaks of driver and workers
     python benchmarks/scale.py overhead --executor ray [--members 250]    two processes of one core against one of two threads
+    python benchmarks/scale.py cores --workers 16 [--members 160 --epochs 8000]    members and a search, on so many cores
 
-`simulated` has real messages of real runs, but trains nothing: it shows what the driver does; workers are threads.
+`cores` is run with --workers 1, this process on one core, and with more, each a process: the ratio of both lines is the
+speed-up. --record FILE.jsonl appends a line. `simulated` has real messages of real runs, but trains nothing: it shows
+what the driver does; workers are threads.
 """
 
 import argparse
@@ -15,6 +18,7 @@ import random
 import resource
 import time
 from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -28,6 +32,7 @@ from meristem.train.loop import seed_keys
 from meristem.train.placement import on_workers
 from meristem.workers.connection import Client
 from meristem.workers.executors import connected
+from meristem.workers.worker import begin_process
 
 
 def population(members: int, epochs: int, **options: Any) -> meristem.Run:
@@ -121,21 +126,53 @@ def overhead(executor: str, members: int, epochs: int) -> dict[str, Any]:
     return {"seconds": seconds, "ratio": float(np.median(seconds[executor]) / np.median(seconds["threads"]))}
 
 
+def on_cores(workers: int, members: int, epochs: int) -> dict[str, Any]:
+    """Seconds of a population of two-spirals, and of a search for digits; workers have started and compiled before."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    if workers == 1:
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})
+        pool = None
+    else:
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_process)
+
+    def search() -> None:
+        meristem.TunnelClassifierCV(random_state=0, executor=pool).fit(X, y)
+
+    sides: dict[str, Any] = {"population": lambda: population(members, epochs, executor=pool), "search": search}
+    population(16 * workers, 20, executor=pool)
+    search()
+    seconds: dict[str, list[float]] = {}
+    for name, run in sides.items():
+        for _ in range(1 if workers == 1 else 3):
+            begin = time.monotonic()
+            run()
+            seconds.setdefault(name, []).append(time.monotonic() - begin)
+    return {"workers": workers, "members": members, "epochs": epochs, "cores": os.cpu_count(), "seconds": seconds}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["simulated", "memory", "overhead"])
+    parser.add_argument("what", choices=["simulated", "memory", "overhead", "cores"])
     parser.add_argument("--tasks", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--executor", default="processes")
+    parser.add_argument("--record", type=Path, help="append the line to this file, too")
     args = parser.parse_args()
     results = {
         "simulated": lambda: simulated(args.tasks, args.workers),
         "memory": lambda: memory(args.members, args.epochs),
         "overhead": lambda: overhead(args.executor, args.members, args.epochs),
+        "cores": lambda: on_cores(args.workers, args.members, args.epochs),
     }[args.what]()
-    print(json.dumps({"what": args.what, "load": os.getloadavg()[0], **results}))
+    line = json.dumps({"what": args.what, "load": os.getloadavg()[0], **results})
+    print(line)
+    if args.record:
+        with args.record.open("a") as file:
+            file.write(line + "\n")
 
 
 if __name__ == "__main__":
