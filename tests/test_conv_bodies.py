@@ -35,7 +35,7 @@ def images(n: int) -> Data:
 
 SIZES = {  # of two stages, and of two blocks in one
     "conv-branch": {"max_width": (5, 7), "depth": 1},
-    "conv-inverted": {"max_width": 6, "depth": 2},
+    "conv-inverted": {"max_width": 6, "depth": 2, "normalize": True},
     "conv-tunnel": {"max_width": 8, "depth": 2},
 }
 N_IMAGES = {"conv-branch": 100, "conv-inverted": 80, "conv-tunnel": 80}  # after which gates of several parts are open
@@ -111,7 +111,7 @@ def test_a_closed_block_is_the_identity_and_only_its_gates_have_a_slope(name):
     assert moves.pop("gate") and not any(moves.values())
 
 
-FREE = {"trunk", "rows", "positions", "activation"}  # what is not of a block
+FREE = {"trunk", "rows", "positions", "activation", "norm", "depthwise_norm"}  # what is not of a block
 
 
 @pytest.mark.parametrize(

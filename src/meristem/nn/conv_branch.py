@@ -19,7 +19,7 @@ from meristem.layers.layer import Layer
 from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import TRUNK, Axes
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import GATE, Convolutional, gated_columns, random_kernel
+from meristem.nn.convolution import GATE, Convolutional, folded, gated_columns, random_kernel
 
 
 class ConvBranch(Convolutional):
@@ -44,9 +44,10 @@ class ConvBranch(Convolutional):
         activation: str = "relu",
         gate_start: float = GATE,
         learn_width: bool = False,
+        normalize: bool = False,
         key: PRNGKeyArray,
     ):
-        super().__init__(width, units, depth, positions, activation, gate_start, learn_width)
+        super().__init__(width, units, depth, positions, activation, gate_start, learn_width, normalize)
         taps, keys = (check_size("kernel", kernel),) * len(self.positions), jax.random.split(key)
         self.inner = random_kernel(keys[0], (depth, units, width, *taps), width * math.prod(taps), gain=2)
         self.outer = random_kernel(keys[1], (depth, width, units, *taps), units * math.prod(taps), gain=1)
@@ -55,8 +56,9 @@ class ConvBranch(Convolutional):
     kernel = property(lambda self: self.inner.shape[-1])
 
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
-        for inner, bias, gate, outer in zip(self.inner, self.bias, self.gate.value, self.outer, strict=True):
-            hidden = self.sigma(JAX.conv_in_loop(self.reading(inner), bias, x))
+        stacks = (self.inner, self.norms(self.norm), self.bias, self.gate.value, self.outer)
+        for inner, norm, bias, gate, outer in zip(*stacks, strict=True):
+            hidden = self.convolved(self.reading(inner), norm, bias, x)
             x = x + JAX.conv_in_loop(gated_columns(outer, gate), None, hidden)
         return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
 
@@ -65,7 +67,8 @@ class ConvBranch(Convolutional):
 
     def compact_layers(self) -> list[Layer]:
         """A block whose gates are all 0 is gone; of the others only the open units are left."""
+        inner, bias = folded(self.norm, self.inner, self.bias)
         return [
             ConvolutionBlock(inner[rows], bias[rows], gated_columns(outer[:, rows], gate), self.activation)
-            for rows, gate, inner, bias, outer in self.each_block(self.inner, self.bias, self.outer)
+            for rows, gate, inner, bias, outer in self.each_block(inner, bias, self.outer)
         ]

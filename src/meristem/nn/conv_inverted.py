@@ -19,8 +19,9 @@ from meristem.layers.image_layers import InvertedBlock
 from meristem.layers.layer import Layer
 from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes
+from meristem.nn.batch_norm import BatchNorm
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import GATE, Convolutional, gated_columns, random_kernel
+from meristem.nn.convolution import GATE, Convolutional, folded, gated_columns, random_kernel
 
 
 class ConvInverted(Convolutional):
@@ -35,6 +36,7 @@ class ConvInverted(Convolutional):
     depthwise: Float[Array, "depth units ..."]
     shift: Float[Array, "depth units"]
     outer: Float[Array, "depth width units"]
+    depthwise_norm: BatchNorm | None  # [depth, units]
 
     def __init__(
         self,
@@ -47,34 +49,41 @@ class ConvInverted(Convolutional):
         activation: str = "relu",
         gate_start: float = GATE,
         learn_width: bool = False,
+        normalize: bool = False,
         key: PRNGKeyArray,
     ):
-        super().__init__(width, units, depth, positions, activation, gate_start, learn_width)
+        super().__init__(width, units, depth, positions, activation, gate_start, learn_width, normalize)
         taps, keys = (check_size("kernel", kernel),) * len(self.positions), jax.random.split(key, 3)
         self.inner = random_kernel(keys[0], (depth, units, width), width, gain=2)
         self.depthwise = random_kernel(keys[1], (depth, units, *taps), math.prod(taps), gain=2)
         self.outer = random_kernel(keys[2], (depth, width, units), units, gain=1)
-        self.shift = jnp.zeros_like(self.bias)
+        self.shift, self.depthwise_norm = jnp.zeros_like(self.bias), self.norm
 
     width = property(lambda self: self.inner.shape[-1])
     kernel = property(lambda self: self.depthwise.shape[-1])
 
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
-        stacks = (self.inner, self.bias, self.depthwise, self.shift, self.gate.value, self.outer)
-        for inner, bias, kernel, shift, gate, outer in zip(*stacks, strict=True):
-            hidden = self.sigma(JAX.conv_in_loop(self.columns(self.reading(inner)), bias, x))
-            hidden = self.sigma(JAX.depthwise(kernel, shift, hidden))
+        first = (self.inner, self.norms(self.norm), self.bias)
+        second = (self.depthwise, self.norms(self.depthwise_norm), self.shift)
+        for inner, norm, bias, kernel, then, shift, gate, outer in zip(
+            *first, *second, self.gate.value, self.outer, strict=True
+        ):
+            hidden = self.convolved(self.columns(self.reading(inner)), norm, bias, x)
+            hidden = JAX.depthwise(kernel, shift if then is None else None, hidden)
+            hidden = self.sigma(hidden if then is None else then(shift, hidden))
             x = x + JAX.conv_in_loop(self.columns(gated_columns(outer, gate)), None, hidden)
         return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
         positions = math.prod(self.positions)
         inner, outer = ArrayAxes(("layer", "unit", TRUNK), MAP, positions), ArrayAxes(("layer", TRUNK, "unit"), MAP, positions)
-        return self.block_axes(inner=inner, depthwise=self.kernel_axes("unit"), shift=UNITS, outer=outer)
+        own = {"depthwise": self.kernel_axes("unit"), "depthwise_norm": ArrayAxes(UNITS.names), "shift": UNITS}
+        return self.block_axes(inner=inner, outer=outer, **own)
 
     def compact_layers(self) -> list[Layer]:
         """A block whose gates are all 0 is gone; of the others only the open units are left."""
-        stacks = (self.inner, self.bias, self.depthwise, self.shift, self.outer)
+        inner, bias = folded(self.norm, self.inner, self.bias)
+        stacks = (inner, bias, *folded(self.depthwise_norm, self.depthwise, self.shift), self.outer)
         return [
             InvertedBlock(
                 self.columns(inner[rows]),

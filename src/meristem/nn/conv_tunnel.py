@@ -12,11 +12,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from meristem.check import check_size
 from meristem.layers.image_layers import GatedConvolution
 from meristem.layers.layer import Layer
-from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
 from meristem.nn.axis_counts import size_openness
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import GATE, Convolutional, random_kernel
+from meristem.nn.convolution import GATE, Convolutional, folded, random_kernel
 from meristem.nn.rows import gated_layers, placed, stood
 
 
@@ -41,9 +40,10 @@ class ConvTunnel(Convolutional):
         activation: str = "relu",
         gate_start: float = GATE,
         learn_width: bool = False,
+        normalize: bool = False,
         key: PRNGKeyArray,
     ):
-        super().__init__(width, width, depth, positions, activation, gate_start, learn_width)
+        super().__init__(width, width, depth, positions, activation, gate_start, learn_width, normalize)
         taps = (check_size("kernel", kernel),) * len(self.positions)
         self.weight = random_kernel(key, (depth, width, width, *taps), width * math.prod(taps), gain=2)
 
@@ -51,18 +51,26 @@ class ConvTunnel(Convolutional):
     kernel = property(lambda self: self.weight.shape[-1])
 
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
-        for layer, (weight, bias, gate) in enumerate(zip(self.weight, self.bias, self.gate.value, strict=True)):
-            new, share = self.sigma(JAX.conv_in_loop(self.reading(weight), bias, x)), self.columns(gate)
+        stacks = (self.weight, self.norms(self.norm), self.bias, self.gate.value)
+        for layer, (weight, norm, bias, gate) in enumerate(zip(*stacks, strict=True)):
+            new, share = self.convolved(self.reading(weight), norm, bias, x), self.columns(gate)
             x = placed(self.rows, layer, x, share * new + (1 - share) * stood(self.rows, layer, x))
         return read(self.trunk, x), with_price(self.trunk, size_openness(self.axes(), "unit").sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
-        gates = {"bias": UNITS, "gate": UNITS, "trunk": ArrayAxes((TRUNK,)), "rows": Standing("unit")}
+        gates = {
+            "bias": UNITS,
+            "gate": UNITS,
+            "norm": ArrayAxes(UNITS.names),
+            "trunk": ArrayAxes((TRUNK,)),
+            "rows": Standing("unit"),
+        }
         return gated_layers(declare(self, weight=self.kernel_axes("unit", TRUNK), **gates), self.gate, self.trunk, self.rows)
 
     def compact_layers(self) -> list[Layer]:
         """A layer whose gates are all 0 is gone; of the others only the open channels are left."""
+        weight, bias = folded(self.norm, self.weight, self.bias)
         return [
             GatedConvolution(weight[rows], bias[rows], gate, tuple(rows.tolist()), self.activation)
-            for rows, gate, weight, bias in self.each_block(self.weight, self.bias)
+            for rows, gate, weight, bias in self.each_block(weight, bias)
         ]

@@ -5,7 +5,8 @@
     ConvInverted   h ← h + V (g ⊙ σ(D ∗ σ(U h + b) + c))               conv_inverted.py
 
 A kernel has the dimensions of the positions; as many positions come out as go in, with zeros beyond the edge. A block reads
-t ⊙ h, t being the gates of the trunk (body.py); price = Σ g, and Σ t where the width is learned.
+t ⊙ h, t being the gates of the trunk (body.py); price = Σ g, and Σ t where the width is learned. With `normalize` the argument
+of each σ is normalized over the batch (batch_norm.py), which compaction multiplies into W or D: no number more is stored.
 """
 
 import inspect
@@ -22,8 +23,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from meristem.check import check_number, check_size
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
+from meristem.layers.ops.jax import JAX
 from meristem.memory import check_memory
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
+from meristem.nn.batch_norm import BatchNorm
 from meristem.nn.body import Body
 from meristem.nn.rows import Rows, gated_layers
 
@@ -37,6 +40,7 @@ class Convolutional(Body):
     gate: Confined  # [depth, units]
     trunk: Confined | None  # [width]
     rows: Rows | None  # which units there are, in a training that leaves closed ones out
+    norm: BatchNorm | None  # [depth, units], of what the first map of a block gives
     positions: tuple[int, ...] = eqx.field(static=True)
     activation: str = eqx.field(static=True)
 
@@ -49,14 +53,17 @@ class Convolutional(Body):
         activation: str,
         gate_start: float,
         learn_width: bool,
+        normalize: bool,
     ):
         check_number("gate_start", gate_start, "from 0 to 1", lambda value: 0 <= value <= 1)
         shape = (check_size("depth", depth), check_size("units", units))
         self.bias, self.gate = jnp.zeros(shape), Confined(jnp.full(shape, gate_start, jnp.result_type(float)))
         self.trunk, self.rows = Confined(jnp.ones(check_size("width", width))) if learn_width else None, None
+        self.norm = BatchNorm.start(shape) if normalize else None
         self.positions = tuple(check_size("positions", n) for n in positions)
         self.activation = check_activation(activation)
 
+    normalize = property(lambda self: self.norm is not None)
     units = property(lambda self: self.bias.shape[-1])
     depth = property(lambda self: self.bias.shape[-2])
     learn_width = property(lambda self: self.trunk is not None)
@@ -69,6 +76,15 @@ class Convolutional(Body):
         """A map with the gates of the trunk in it."""
         return weight if self.trunk is None else gated_columns(weight, self.trunk.value)
 
+    def norms(self, norm: BatchNorm | None) -> "list[BatchNorm | None]":
+        """The normalization of each block."""
+        return [None] * self.depth if norm is None else list(norm.layers())
+
+    def convolved(self, weight: Array, norm: BatchNorm | None, bias: Array, x: Array) -> Array:
+        """σ of a map of one sample, normalized or not."""
+        z = JAX.conv_in_loop(weight, bias if norm is None else None, x)
+        return self.sigma(z if norm is None else norm(bias, z))
+
     def sigma(self, z: Array) -> Array:
         return ACTIVATIONS[self.activation](z)
 
@@ -79,7 +95,8 @@ class Convolutional(Body):
 
     def block_axes(self, **maps: ArrayAxes) -> Axes:
         """The axes of blocks whose units stand on nothing, and whose gates compaction multiplies into a map."""
-        gates = {"gate": ArrayAxes(UNITS.names), "trunk": ArrayAxes((TRUNK,)), "rows": Standing("unit")}
+        names = ArrayAxes(UNITS.names)
+        gates = {"gate": names, "norm": names, "trunk": ArrayAxes((TRUNK,)), "rows": Standing("unit")}
         return gated_layers(declare(self, bias=UNITS, **maps, **gates), self.gate, self.trunk, self.rows, on=None)
 
     def each_block(self, *stacks: Any) -> Iterator[tuple[np.ndarray, ...]]:
@@ -91,6 +108,11 @@ class Convolutional(Body):
     def options(self) -> dict[str, Any]:
         names = set(inspect.signature(type(self)).parameters) - {"gate_start", "key"}  # the gates are an array
         return {name: getattr(self, name) for name in names} | {"positions": list(self.positions)}
+
+
+def folded(norm: BatchNorm | None, weight: Any, bias: Any) -> tuple[Any, Any]:
+    """A map and its bias as they are after training; a host function."""
+    return (weight, bias) if norm is None else norm.folded(weight, bias)
 
 
 def gated_columns(weight: Any, gates: Any) -> Any:

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Int, Num, PRNGKeyArray, PyTree
 from meristem.complexity import body_sizes, hard_size, soft_cost
 from meristem.gate import fully_open, hold
 from meristem.nn.axes import MAP, has_positions, tree_map
+from meristem.nn.batch_norm import BATCH
 from meristem.nn.body import Body, GrowthInfo
 from meristem.nn.model_growth import after_update
 from meristem.nn.network import Network
@@ -134,7 +135,7 @@ def over_batch(
         has_gated_layers = any((axis := declared.axis(name)).closable and axis.per is not None for name in declared.sizes)
         with_copies = jax.default_backend() != "cpu" and has_gated_layers and not has_positions(declared)
     if not with_copies:
-        return jax.vmap(network.priced)(x)
+        return jax.vmap(network.priced, axis_name=BATCH)(x)
     is_vector = tree_map(lambda entry, leaf: entry.role != MAP and leaf.ndim == 2, declared, network.body)
     vectors, matrices = eqx.partition(network.body, is_vector)
     copies = jax.tree.map(lambda a: jnp.broadcast_to(a, (x.shape[0], *a.shape)), vectors)
@@ -142,7 +143,7 @@ def over_batch(
     def priced(own: Body, sample: Float[Array, "in ..."]) -> tuple[Float[Array, " out"], Float[Array, ""]]:
         return eqx.tree_at(lambda n: n.body, network, eqx.combine(own, matrices)).priced(sample)
 
-    return jax.vmap(priced)(copies, x)
+    return jax.vmap(priced, axis_name=BATCH)(copies, x)
 
 
 def epoch(state: TrainState, data: Data, knobs: Knobs, recipe: Recipe) -> tuple[TrainState, EpochInfo]:

@@ -4,6 +4,7 @@
     p ← clip(p − rate · decay^depth · m̂ / (√v̂ + ε) − rate · weight_decay · p)
 
 Weight decay is not for gates, which it would close, or nodes of a tree, which it would open.
+Running statistics (nn/batch_norm.py) move by a fixed share of their gradient, whatever the optimizer and the rate.
 A layer that was born late has its own t, so that its first step has the full length. Every array is updated as rows
 [layers, rest], with one number per row for what belongs to a layer, so that the inner loop is long. The chain takes the model:
 
@@ -24,7 +25,10 @@ from jaxtyping import Array, PyTree
 
 from meristem.gate import is_confined, project
 from meristem.nn.axes import depths
+from meristem.nn.batch_norm import SHARE, Statistics
 from meristem.nn.body import Body, Dormant
+
+UNTRAINED = Dormant, Statistics  # no optimizer moves them
 
 
 class AdamState(NamedTuple):
@@ -36,7 +40,7 @@ class AdamState(NamedTuple):
 
 
 def trainable(model: PyTree) -> PyTree:
-    """Return True for every array that training may change: floats outside dormant buds.
+    """Return True for every array that an optimizer may change: floats outside dormant buds and running statistics.
 
     >>> import jax
     >>> from meristem.nn import Budding
@@ -45,10 +49,22 @@ def trainable(model: PyTree) -> PyTree:
     (True, False, False)
     """
     return jax.tree.map(
-        lambda node: jax.tree.map(lambda _: False, node) if isinstance(node, Dormant) else eqx.is_inexact_array(node),
+        lambda node: jax.tree.map(lambda _: False, node) if isinstance(node, UNTRAINED) else eqx.is_inexact_array(node),
         model,
-        is_leaf=lambda node: isinstance(node, Dormant),
+        is_leaf=lambda node: isinstance(node, UNTRAINED),
     )
+
+
+def with_statistics(updates: PyTree, grads: PyTree) -> PyTree:
+    """Return the updates with those of running statistics, whose gradient is their distance from what was seen."""
+
+    def is_statistics(node: Any) -> bool:
+        return isinstance(node, Statistics)
+
+    def own(update: Any, grad: Any) -> Any:
+        return jax.tree.map(lambda g: -SHARE * g, grad) if is_statistics(grad) else update
+
+    return jax.tree.map(own, updates, grads, is_leaf=lambda node: node is None or is_statistics(node))
 
 
 def decay_mask(params: PyTree) -> PyTree:
@@ -62,7 +78,7 @@ def decay_mask(params: PyTree) -> PyTree:
     """
 
     def is_exempt(node: Any) -> bool:
-        return is_confined(node) or isinstance(node, Dormant)
+        return is_confined(node) or isinstance(node, UNTRAINED)
 
     return jax.tree.map(lambda node: jax.tree.map(lambda _: not is_exempt(node), node), params, is_leaf=is_exempt)
 
@@ -103,7 +119,7 @@ def adam(
         model = model if full_model is None else full_model
         chosen = trainable(model)
         depths = eqx.filter(layer_depths(model), chosen)
-        age, grads = jax.tree.map(lambda a: a + 1, state.age), eqx.filter(grads, chosen)
+        age, all_grads, grads = jax.tree.map(lambda a: a + 1, state.age), grads, eqx.filter(grads, chosen)
 
         def direction(depth: Array, age: Array, m: Array, v: Array) -> Array:
             dtype, rows = m.dtype, depth.size
@@ -121,7 +137,7 @@ def adam(
             params = eqx.filter(model, chosen)
             rate = learning_rate * weight_decay
             updates = jax.tree.map(lambda u, p, d: u - rate * p.reshape(u.shape) if d else u, updates, params, decays)
-        return updates, AdamState(age, mu, nu)
+        return with_statistics(updates, all_grads), AdamState(age, mu, nu)
 
     return optax.chain(optax.GradientTransformationExtraArgs(init, update), project())
 
@@ -144,7 +160,8 @@ def for_models(optimizer: optax.GradientTransformation) -> optax.GradientTransfo
     chain = optax.chain(optax.with_extra_args_support(optimizer), project())
 
     def update(grads: PyTree, state: PyTree, model: PyTree, *, learning_rate: Any) -> tuple[PyTree, PyTree]:
-        grads, params = (eqx.filter(tree, trainable(model)) for tree in (grads, model))
-        return chain.update(grads, state, params, learning_rate=learning_rate, full_model=model)
+        own, params = (eqx.filter(tree, trainable(model)) for tree in (grads, model))
+        updates, state = chain.update(own, state, params, learning_rate=learning_rate, full_model=model)
+        return with_statistics(updates, grads), state
 
     return optax.GradientTransformationExtraArgs(lambda model: chain.init(eqx.filter(model, trainable(model))), update)
