@@ -207,12 +207,12 @@ def scan_batches(
     if data.weight is None:
         batches = _batches(data, size, key, part, parts, length)
         return jax.lax.scan(lambda carry, batch: (step(carry, batch), None), carry, batches)[0]
-    # Samples of weight above 0 in random order, the others after them and out of reach.
+    # Samples of weight above 0 in random order, the others out of reach.
     x, y, weight = (jnp.asarray(a) for a in (data.x, data.y, data.weight))
     keys = jax.random.split(key, steps + 1)
     order = jnp.argsort(jnp.where(weight > 0, jax.random.uniform(keys[0], (n,)), 2.0))
-    order = jnp.concatenate([order, jnp.zeros(steps * size - n, order.dtype)])
     n_real = (weight > 0).sum(dtype=jnp.int32)
+    order = order[jnp.arange(steps * size) % n_real]  # the last batch is filled up with rows of the first, of weight 0
     share = weight / (weight.sum() / n_real)  # 1 on average
 
     def weighted_step(i: Any, carry: PyTree) -> PyTree:
@@ -226,13 +226,16 @@ def scan_batches(
 
 
 def _batches(data: Data, size: int, key: PRNGKeyArray, part: Int[Array, ""], parts: int, length: int) -> Batch:
-    """Return the `length` batches of a part; the last batch is padded with samples of weight 0, the last part with steps."""
+    """Return the `length` batches of a part; the last batch is filled up with samples of weight 0, the last part with steps.
+
+    They are samples of the first batches, for statistics of a batch (nn/batch_norm.py) count all samples in it.
+    """
     n, padded = data.x.shape[0], parts * length * size
     keys = jax.random.split(key, parts * length + 1)
     order = jax.random.permutation(keys[0], n)
     weight = is_real = None
     if padded != n:
-        order = jnp.concatenate([order, jnp.zeros(padded - n, order.dtype)])
+        order = jnp.resize(order, (padded,))
         real = (jnp.arange(padded) < n).reshape(-1, size).astype(jnp.result_type(float))
         weight = real / jnp.maximum(real.sum(1, keepdims=True), 1)
         is_real = real.any(1) if padded - n >= size else None
