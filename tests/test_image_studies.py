@@ -20,7 +20,7 @@ from meristem.pictures.studies.found_networks import runs_with_structure, struct
 from meristem.pictures.studies.study_figures import load_study
 from meristem.show.network_structure import stack_arrays, stages_from, stages_of
 
-FIGURES = {"conv-branch.png", "sizes.png", "structures.png", "parameters.png"}
+FIGURES = {"conv-inverted.png", "sizes.png", "structures.png", "parameters.png"}
 SMALL = "--width 3 --depth 1 --max-epochs 5 --batch-size 16 --penalty 0.01 --rate 0.03"
 
 
@@ -44,7 +44,7 @@ def test_from_the_command_to_the_figures(done):
     assert summary["experiment"] == "fashion" and not summary["data"]["is_fashion_mnist"] and summary["paper"] == {}
     assert [run["seed"] for run in summary["runs"]] == [0, 1]
     for run in summary["runs"]:
-        assert run["epochs"] == 5 and 0 < run["n_parameters"] <= 3 * 9 + 2 * 81 + 3 + 3 * 3 + 3
+        assert run["epochs"] == 5 and 0 < run["n_parameters"] <= 3 * 9 + 9 * (3 + 1 + 9 + 1 + 3) + 3 * 3 + 3
     drawn = FIGURES if have_matplotlib() else set()
     assert {path.name for path in out.glob("*.png") if is_picture(path)} == drawn
     before = (out / "summary.json").read_bytes()
@@ -79,7 +79,7 @@ def test_the_network_that_is_drawn_is_the_one_in_the_file(done):
     _, out = done
     results = load_study(out)
     median = results.median_run(results.runs)
-    assert runs_with_structure(results) == {("conv-branch", "fashion"): median}
+    assert runs_with_structure(results) == {("conv-inverted", "fashion"): median}
     (file,) = (out / "networks").iterdir()
     (stage,) = stages_from(structure_of(results, median))
     (own,) = stages_of(meristem.load(file).member(median["seed"]).best)
@@ -103,6 +103,6 @@ def test_errors_are_drawn_over_live_parameters_beside_published_ones(done):
     for run in results.runs:
         assert (run["n_parameters"], run["test_error"]) in points
     assert points[0] == (results.series(median, "hard_cost")[-1], results.series(median, "dev_error")[-1])
-    figure = pictures.drawings(results)["conv-branch"](results)
+    figure = pictures.drawings(results)["conv-inverted"](results)
     live = figure.axes[2].lines
     assert any(np.array_equal(line.get_ydata(), results.series(median, "hard_cost")) for line in live)

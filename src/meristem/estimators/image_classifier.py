@@ -138,7 +138,7 @@ class TunnelImageClassifier(ImageClassifierBase):
         channels = stages_of(shape) if isinstance(self.channels, str) else self.channels
         channels = tuple(channels) if isinstance(channels, tuple | list) else (channels,)
         options = {"body": self.body, "max_width": channels, "depth": self.blocks, "activation": self.activation}
-        options |= {"pixel_mean": mean, "pixel_scale": scale}
+        options |= {"pixel_mean": mean, "pixel_scale": scale, "normalize": True}
         return initial_state(np.uint32(table.seed), shape, table.targets.n_out, tuple(sorted(options.items())))
 
     def _store(self, run: Run, table: EncodedImages, *, continues: bool) -> None:

@@ -1,8 +1,9 @@
 """What the studies on images share: one recipe and one network for all sets, which finds its channels and blocks.
 
-Stages of 32, 64, 128 … channels at most, two blocks in each, gates priced by parameters; AdamW with a one-cycle rate, gates
-close from two fifths of the epochs on (train/schedules.py). The epoch is chosen by the validation error. Only the augmentation
-follows the set: what keeps a picture's class. Small settings (`--images`, `--width`, `--depth`) run on two cores.
+Stages of 32, 64, 128 … channels at most, three inverted blocks in each, normalized over the batch, gates priced by parameters;
+AdamW with a one-cycle rate, gates close from two fifths of the epochs on (train/schedules.py). The epoch is chosen by the
+validation error. Only the augmentation follows the set: what keeps a picture's class. Small settings (`--images`, `--width`,
+`--depth`) run on two cores.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from meristem.train.hyperparameters import Recipe
 from meristem.train.training_data import Data
 
 PENALTY, RATE, EPOCHS, BATCH = 3e-5, 1e-2, 40, 128
-WIDTH, BLOCKS, STAGES = 32, 2, 3
+WIDTH, BLOCKS, STAGES = 32, 3, 3
 WEIGHT_DECAY, B2 = 0.02, 0.99
 NO_AUGMENTATION = "none"
 
@@ -51,7 +52,7 @@ class ImageOptions(Options):
         (0.0,), "the share of a target that goes to all classes alike", "of at least 0 and below 1", lambda v: 0 <= v < 1
     )
     batch_size: int = integer_option(BATCH, "images in a step")
-    models: tuple[str, ...] = choice_option(("conv-branch",), IMAGE_BODIES, f"with commas, of {', '.join(IMAGE_BODIES)}")
+    models: tuple[str, ...] = choice_option(("conv-inverted",), IMAGE_BODIES, f"with commas, of {', '.join(IMAGE_BODIES)}")
     max_epochs: int = integer_option(EPOCHS, "the length of the training, in which the rate rises and falls once")
     width: int | None = integer_option(
         None, "channels of the first stage at most; each further one may have twice as many", default_text=str(WIDTH)
@@ -101,7 +102,8 @@ def images_network(task: Task, body: str, *, key: Any) -> Network:
     shape = task.data.x.shape[1:]
     stages = max(1, min(STAGES, (min(shape[:2]) // 4).bit_length()))
     channels = tuple(task.width * 2**stage for stage in range(stages))
-    return Network.create(body, input_shape=shape, n_out=task.n_out, max_width=channels, depth=task.depth, key=key)
+    sizes = {"max_width": channels, "depth": task.depth}
+    return Network.create(body, input_shape=shape, n_out=task.n_out, **sizes, normalize=True, key=key)
 
 
 def structure_arrays(network: Network) -> Arrays:

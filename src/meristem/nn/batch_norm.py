@@ -87,16 +87,16 @@ def is_in_batch() -> bool:
 
 
 @jax.custom_vjp
-def followed(running: Float[Array, " units"], seen: Float[Array, " units"]) -> Float[Array, " units"]:
-    """Return what is seen in the batch; the gradient of `running` is its distance from that.
+def followed(running: Float[Array, " units"], current: Float[Array, " units"]) -> Float[Array, " units"]:
+    """Return the statistics of the batch; the gradient of `running` is its distance from that.
 
     >>> jax.grad(lambda running: followed(running, jnp.array([3.0])).sum())(jnp.array([1.0])).tolist()
     [-2.0]
     """
-    return seen
+    return current
 
 
 followed.defvjp(
-    lambda running, seen: (seen, (running, seen)),
+    lambda running, current: (current, (running, current)),
     lambda arrays, slope: (arrays[0] - arrays[1], slope),
 )
