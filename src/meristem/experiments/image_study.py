@@ -102,7 +102,7 @@ def images_network(task: Task, body: str, *, key: Any) -> Network:
     shape = task.data.x.shape[1:]
     stages = max(1, min(STAGES, (min(shape[:2]) // 4).bit_length()))
     channels = tuple(task.width * 2**stage for stage in range(stages))
-    sizes = {"max_width": channels, "depth": task.depth}
+    sizes: dict[str, Any] = {"max_width": channels, "depth": task.depth}
     return Network.create(body, input_shape=shape, n_out=task.n_out, **sizes, normalize=True, key=key)
 
 
