@@ -38,7 +38,7 @@ from meristem.train.settle import close_least, is_due, n_rows
 from meristem.train.train_state import EpochInfo, Growth, TrainState, no_growth, select
 from meristem.train.training_data import Data, Prepared, product
 
-FAST_OPTIONS = {"xla_backend_optimization_level": 1}  # JAX_DISABLE_MOST_OPTIMIZATIONS asks for less: 0
+FAST_OPTIONS = {"xla_backend_optimization_level": 1}
 STEPS_AT_ONCE = 640  # an epoch of more steps runs in parts, so that progress can be shown
 AXIS = "members"  # of a mesh of devices
 Pulse = Callable[[float], None] | None  # called with the completed share of the epoch's steps
@@ -134,8 +134,7 @@ def _compiled(function: Callable[..., Any], *axes: int | None, is_flat: bool = F
         return jax.tree.leaves(state), *info
 
     def call(*args: Any, recipe: Recipe, **static: Any) -> Any:
-        is_quicker = recipe.compile_fast and not jax.config.read("jax_disable_most_optimizations")
-        compiled = fast if is_quicker and jax.default_backend() == "cpu" else optimized
+        compiled = fast if compiles_fast(recipe) else optimized
         several = jax.device_count() > 1  # if not, flattening the state would be for nothing
         mesh = getattr(jax.tree.leaves(args[0])[0].sharding, "mesh", None) if several else None
         divided = {"mesh": mesh} if isinstance(mesh, Mesh) and mesh.axis_names == (AXIS,) else {}
@@ -151,6 +150,12 @@ def _compiled(function: Callable[..., Any], *axes: int | None, is_flat: bool = F
     compiler = partial(jax.jit, program, static_argnames=("recipe", "parts", "mesh", "structure"))
     fast, optimized = compiler(compiler_options=FAST_OPTIONS), compiler()
     return call_flat if is_flat else call
+
+
+def compiles_fast(recipe: Recipe) -> bool:
+    """Return whether programs have FAST_OPTIONS: on a CPU, unless JAX_DISABLE_MOST_OPTIMIZATIONS asks for level 0 anyway."""
+    asked = recipe.compile_fast and jax.default_backend() == "cpu"
+    return asked and not jax.config.read("jax_disable_most_optimizations")
 
 
 def over_members(function: Callable[..., Any], axes: tuple[int | None, ...], population: Any) -> Callable[..., Any]:
