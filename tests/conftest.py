@@ -28,6 +28,8 @@ os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 if version("jaxlib").startswith("0.10."):  # XLA ends a process whose flags it does not know
     flags = ("use_fusion_emitters=false", "parallel_codegen_split_count=1", "multi_thread_eigen=false")
     os.environ["XLA_FLAGS"] = " ".join(f"--xla_cpu_{flag}" for flag in flags)  # no threads: each worker has a core
+# Nor of OpenMP's, which wait for one another busily: scikit-learn's boosting, with which reports compare, predicts in parts.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # of every operation JAX would note where it was called
 
 # A soak tries what asks for far too much: that must be refused, not granted until the machine has no more.

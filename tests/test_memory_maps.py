@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import time
+from itertools import pairwise
 
 import pytest
 
@@ -26,3 +28,20 @@ def test_programs_are_forgotten_before_there_is_no_room_for_more():
     assert int(said[0]) >= 2 and said[1] == "True"
     used, allowed = cache.memory_maps()
     assert 0 < used < allowed
+
+
+def test_counting_maps_takes_a_twentieth_of_the_time(monkeypatch):
+    counts = []  # from when to when
+
+    def count():
+        begun = time.monotonic()
+        time.sleep(0.001)
+        counts.append((begun, time.monotonic()))
+        return 1, 10
+
+    monkeypatch.setattr(cache, "memory_maps", count)
+    monkeypatch.setattr(cache, "_next_count", 0.0)
+    while len(counts) < 3:
+        assert not cache.clear_full_caches()
+    for (begun, ended), (later, _) in pairwise(counts):
+        assert later - ended >= (ended - begun) / cache.MOST_TIME_SHARE

@@ -16,6 +16,7 @@ from meristem.train.epoch import KEY_STRIDE, Batch, _next_plateau, descend, scan
 from meristem.train.metrics import Measures
 from meristem.train.objectives import Multiclass
 from meristem.train.optimizer import adam
+from meristem.train.programs import compiles_fast
 from meristem.train.settle import FIRST_PRICE, check_budget, next_penalty, smallest
 from meristem.train.train_state import Plateau, no_growth, start
 
@@ -161,3 +162,13 @@ def test_the_penalty_of_a_budget_restarts_when_the_cost_is_exactly_the_budget():
     assert float(next_penalty(knobs, 100.0)) == np.float32(FIRST_PRICE)
     assert float(next_penalty(knobs, 101.0)) == pytest.approx(1e-4 * np.exp(0.001), rel=1e-6)
     assert float(next_penalty(knobs, 1e9)) == pytest.approx(1e-4 * np.exp(0.1), rel=1e-6)
+
+
+@pytest.mark.parametrize(("asked", "least", "fast"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_programs_compile_fast_where_asked_and_where_jax_does_not_ask_for_still_less(asked, least, fast):
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", least)
+    try:
+        assert compiles_fast(Recipe(compile_fast=asked)) is fast
+    finally:
+        jax.config.update("jax_disable_most_optimizations", before)

@@ -19,6 +19,7 @@ import math
 import os
 import platform
 import re
+import time
 import warnings
 from contextlib import suppress
 from functools import lru_cache
@@ -32,6 +33,8 @@ JAX_LEAST_SECONDS = 1.0  # JAX's default for it
 DISABLED = ["off", "0", "no", "false"]
 UNREADABLE = r"Error (reading|writing) persistent compilation cache entry"
 MOST_MAPS_SHARE = 0.5  # of the memory maps that the system allows
+MOST_TIME_SHARE = 0.05  # for counting the maps: 2 µs each
+_next_count = 0.0  # on the monotonic clock
 
 
 def keep_programs() -> Path | None:
@@ -94,8 +97,17 @@ def drop_oldest(path: Path, most_bytes: int) -> None:
 
 
 def clear_full_caches() -> bool:
-    """Clear JAX's in-memory caches if the process has too many memory maps; return whether it did."""
+    """Clear JAX's in-memory caches if the process has too many memory maps; return whether it did.
+
+    What compiled thousands of programs has tens of thousands of maps, and counting them takes longer than a short training:
+    after a count there is none until twenty times as long has passed, in which few programs can be compiled.
+    """
+    global _next_count
+    begun = time.monotonic()
+    if begun < _next_count:
+        return False
     used, allowed = memory_maps()
+    _next_count = time.monotonic() + (time.monotonic() - begun) / MOST_TIME_SHARE
     if used < MOST_MAPS_SHARE * allowed:
         return False
     jax.clear_caches()

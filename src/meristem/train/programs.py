@@ -134,7 +134,7 @@ def _compiled(function: Callable[..., Any], *axes: int | None, is_flat: bool = F
         return jax.tree.leaves(state), *info
 
     def call(*args: Any, recipe: Recipe, **static: Any) -> Any:
-        compiled = fast if recipe.compile_fast and jax.default_backend() == "cpu" else optimized
+        compiled = fast if compiles_fast(recipe) else optimized
         several = jax.device_count() > 1  # if not, flattening the state would be for nothing
         mesh = getattr(jax.tree.leaves(args[0])[0].sharding, "mesh", None) if several else None
         divided = {"mesh": mesh} if isinstance(mesh, Mesh) and mesh.axis_names == (AXIS,) else {}
@@ -150,6 +150,12 @@ def _compiled(function: Callable[..., Any], *axes: int | None, is_flat: bool = F
     compiler = partial(jax.jit, program, static_argnames=("recipe", "parts", "mesh", "structure"))
     fast, optimized = compiler(compiler_options=FAST_OPTIONS), compiler()
     return call_flat if is_flat else call
+
+
+def compiles_fast(recipe: Recipe) -> bool:
+    """Return whether programs have FAST_OPTIONS: on a CPU, unless JAX_DISABLE_MOST_OPTIMIZATIONS asks for level 0 anyway."""
+    asked = recipe.compile_fast and jax.default_backend() == "cpu"
+    return asked and not jax.config.read("jax_disable_most_optimizations")
 
 
 def over_members(function: Callable[..., Any], axes: tuple[int | None, ...], population: Any) -> Callable[..., Any]:
