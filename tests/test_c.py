@@ -200,6 +200,8 @@ def test_a_bag_computes_its_inputs_once(tmp_path):
     source = to_c(tmp_path / "bag.c", network, scaling=scaling)
     assert_close(run_c(source, x)[1], Predictor(network).outputs(((x.astype(np.float32) - scaling[0]) / 2).astype(np.float32)))
     assert source.read_text().count("const float v = x[") == 1, "columns 0, 1 and 3, in one loop"
+    missing = run_c(source, np.array([[np.nan, np.inf, np.nan, -np.inf]]))[1]
+    assert_close(missing, Predictor(network).outputs(np.zeros((1, 4), np.float32)))  # read as the mean
 
 
 def symbols(source) -> dict[str, str]:

@@ -163,6 +163,27 @@ def test_what_float_rounds_away_is_refused_where_eight_bits_would_see_it(tmp_pat
             to_c(tmp_path / "x.c", network, bits=8, **options)
 
 
+@pytest.mark.parametrize("numbers", ["float", "int"])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_a_missing_number_of_an_own_network_leaves_the_range_to_the_others(scaled, numbers, tmp_path):
+    """A range that reaches from 1.5 ± 0.001 to 0 holds nothing in eight bits."""
+    rng, mean, scale = np.random.default_rng(0), 1.5, 1e-3
+    x = (mean + scale * rng.normal(size=(300, 2))).astype(np.float32).astype(float)
+    factor = np.array([[1.0, -2.0]]) / (1 if scaled else scale)
+    network = CompactNetwork((Affine(factor.astype(np.float32), -factor.sum(1).astype(np.float32) * (0 if scaled else mean)),))
+    scaling = (np.full(2, mean), np.full(2, scale)) if scaled else None
+    source = to_c(tmp_path / "narrow.c", network, scaling=scaling, bits=8, numbers=numbers, X=x)
+    given, missing = x, np.nan
+    if numbers == "int":
+        given, missing = np.rint(x * scale_of(source.read_text(), 2)), -(2.0**31)
+    _, y = run_c(source, np.concatenate([given, np.full((1, 2), missing)]))
+    unit = float(source.read_text().split("units of ")[1].split()[0]) if numbers == "int" else 1.0
+    exact = (x - mean) / scale @ [1.0, -2.0]
+    assert np.sqrt((((unit * y[:-1, 0]) - exact) ** 2).mean()) <= 0.02 * exact.std()
+    if scaled:
+        assert abs(unit * y[-1, 0]) <= 0.05 * exact.std(), "the mean"
+
+
 def test_what_integers_need_is_asked_for(tmp_path):
     network = CompactNetwork((Affine(np.eye(2, dtype=np.float32), None),))
     for options, message in [

@@ -72,8 +72,8 @@ def to_c(
 ) -> Path:
     """Write a network as a C file, and a header of the same name beside it.
 
-    `scaling` is the mean [n_in] and the scale [n_in] by which x is standardized first, or the Inputs of an estimator or of a
-    table's model. Options:
+    `scaling` is the mean [n_in] and the scale [n_in] by which x is standardized first (a missing number is then read as the
+    mean), or the Inputs of an estimator or of a table's model. Options:
 
     numbers       "float", "double", or with bits "int": the type of x and y
     class_names   whether the names of the classes are constants of the file, too

@@ -98,7 +98,7 @@ class Columns:
         """Return the columns of a model with n numbers for inputs, or those of its schema."""
         if not isinstance(scaling, Inputs):
             labels = [f"input {place}" for place in range(n)] if names is None else [str(name) for name in names]
-            return cls(labels, [""] * n if scaling is None else ["a number"] * n, list(range(n)))
+            return cls(labels, ["" if scaling is None else "a number; NaN missing, read as the mean"] * n, list(range(n)))
         columns, groups, preprocessor = scaling.column_names, scaling.groups, scaling.preprocessor
         used = {int(feature): k for k, feature in enumerate(preprocessor.feature_of_input[: len(preprocessor.fill)])}
         mean, scale = preprocessor.scaling.mean, preprocessor.scaling.scale

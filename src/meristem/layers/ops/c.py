@@ -30,10 +30,15 @@ class Column:
     codes: tuple[int, ...] | None = None  # of the category, for which the input is 1; None: a number, or a gap
     n_codes: int = 0  # codes from here on are unseen
     is_gap: bool = False
-    fill: float = 0.0
+    fill: float | None = None
     mean: float = 0.0
     scale: float = 1.0
     limit: float = np.inf
+
+    @property
+    def if_missing(self) -> float:
+        """The number that a missing one is read as."""
+        return self.mean if self.fill is None else self.fill
 
     def scaled(self, value: float) -> float:
         """Return what the network reads where the number is this one."""
