@@ -33,6 +33,7 @@ SUM_ROOM = 0.95 * 2**30  # for weights, and again for a bias
 KEPT_BITS, FACTOR_BITS = 16, 14  # of a sum and of its factor, whose product then fits 31
 OUTPUT, MOST_OUTPUT = 2**13, 2**15 - 1  # of outputs in integers: the largest in the rows, and of all
 MARGIN = {8: 0.05, 16: 0.5}  # of a range, on either side, for rows that are not among those that set it
+FEW, WIDEST = 80, 0.5  # such a margin is (FEW / rows)^1.5 where that is more: other rows lie beyond few ones more often
 BYTE_STEPS = {8: 1, 16: 64}  # of pixels that are bytes: integers from one to the next, the middle being 0
 LEAST_RANGE = 1e-3  # of a layer's widest
 FINEST = {8: 2**12, 16: 2**17}  # steps of a sum in the unit of its result, at most
@@ -113,7 +114,8 @@ class IntegerProgram(CProgram):
         """Return the lowest and the highest number that is expected, given those in the rows, or at their positions."""
         expected = real[: self.calibrated * (len(real) // len(self.x))]
         low, high = expected.min(0), expected.max(0)
-        margin = MARGIN[self.bits] * (high - low)
+        share = max(MARGIN[self.bits], min(WIDEST, (FEW / len(expected)) ** 1.5))
+        margin = share * (high - low)
         return low - margin, high + margin
 
     def grid(self, low: np.ndarray, high: np.ndarray, least: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
