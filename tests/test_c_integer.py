@@ -89,6 +89,21 @@ def test_neither_dead_units_nor_rare_numbers_cost_the_others_precision():
         assert np.sqrt(((rough - exact) ** 2).mean()) <= 0.05 * exact.std()
 
 
+def test_rows_beyond_the_few_that_set_the_ranges_are_not_cut_off():
+    errors = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x, weight = rng.standard_t(4, (1100, WIDTH)), rng.normal(size=(8, WIDTH)).astype(np.float32)
+        last = Affine(rng.normal(size=(1, 8)).astype(np.float32), None)
+        network = CompactNetwork((Perceptron(weight, np.zeros(8, np.float32), "relu"), last))
+        begin = partial(IntegerProgram, 8, x, 100)
+        program, _, form = recorded(network, Inputs(Preprocessor.of(x[:100])), WIDTH, begin)
+        program.outputs(program.form(form))
+        rough, exact = (outputs[100:] for outputs in (program.simulated, program.real(program.form(form))))
+        errors.append(np.sqrt(((rough - exact) ** 2).mean()) / exact.std())
+    assert np.mean(errors) <= 0.13  # 0.18 with the margin of many rows
+
+
 def test_a_column_that_float_holds_to_four_digits_is_read_in_eight_bits(tmp_path):
     rng = np.random.default_rng(0)
     x = 1000 + 0.2 * rng.normal(size=(300, WIDTH))
