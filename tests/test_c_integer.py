@@ -1,5 +1,6 @@
 """C files in integers: they compute what their program said they would, to the bit, and stay close to the network in float."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from c_programs import needs_compiler, run_c
 from exported_estimators import trained
 from exporting import KINDS, random_layer
 from meristem.compact import CompactNetwork
-from meristem.export import OneOf, to_c
+from meristem.export import OneOf, Values, to_c
 from meristem.export.c import recorded
 from meristem.inputs import Inputs, Preprocessor
 from meristem.layers.activation import ACTIVATIONS
@@ -162,6 +163,30 @@ def test_a_table_in_integers_and_without_floating_point(numbers, tmp_path):
         code = source.read_text().split("*/", 1)[1]
         assert "float" not in code and "double" not in code and "INT32_MIN" in code
     assert set(symbols(source).values()) <= {"T", "t", "r", "R", "N"}
+
+
+@pytest.mark.parametrize("name", ["two-targets", "counts", "diabetes"])
+def test_the_comment_says_how_integers_become_predictions(name, tmp_path):
+    estimator, x = trained(name)
+    rows = np.asarray(x, np.float32).astype(float)
+    source = estimator.to_c(tmp_path / "whole.c", bits=16, numbers="int", X=x)
+    text = re.sub(r"\n \*\s+", " ", source.read_text())
+    _, y = run_c(source, np.rint(rows * scale_of(source.read_text(), rows.shape[1])))
+    pairs = re.findall(r"y(?:\[\d\])? · (\S+) \+ ([^\s,)]+)", text[text.index("the prediction is") :])
+    assert len(pairs) == y.shape[1]
+    scale, mean = np.array(pairs, float).T
+    said, expected = y * scale + mean, estimator.predict(x).reshape(y.shape)
+    said = np.exp(said) if name == "counts" else said
+    assert (np.sqrt(((said - expected) ** 2).mean(0)) <= 0.005 * expected.std(0)).all()
+
+
+def test_numbers_of_y_that_float_holds_to_four_digits_are_written_in_eight_bits(tmp_path):
+    network, x = CompactNetwork((Affine(np.array([[1.0]], np.float32), None),)), np.random.default_rng(0).normal(size=(99, 1))
+    ending = Values(np.array([1e6]), np.array([1e3]), is_flat=True)
+    with pytest.raises(ValueError, match="y varies too little around 1e\\+06 for float"):
+        to_c(tmp_path / "y.c", network, ending=ending)
+    _, y = run_c(to_c(tmp_path / "y.c", network, ending=ending, bits=8, X=x), x)
+    assert np.sqrt(((y - 1e3 * x - 1e6) ** 2).mean()) <= 0.02 * 1e3
 
 
 def test_what_float_rounds_away_is_refused_where_eight_bits_would_see_it(tmp_path):

@@ -94,7 +94,10 @@ def test_a_budget_of_flash_that_cannot_be_is_one_line():
                 kind(**options).fit(X, y)
             assert "\n" not in str(refused.value)
     for kind in (meristem.TunnelImageClassifier, meristem.TunnelImageClassifierCV):
-        for options, words in [({"budget": "1 KB"}, r"budget='1 KB' is 1,024 bytes, and the smallest"), ({"price": "units"}, "2 KB")]:
+        for options, words in [
+            ({"budget": "1 KB"}, r"budget='1 KB' is 1,024 bytes, and the smallest"),
+            ({"price": "units"}, "2 KB"),
+        ]:
             with pytest.raises(ValueError, match=words):
                 kind(**TINY_IMAGES | {"budget": "2 KB"} | options).fit(*stripes())
     for wrong in ("2 XB", "two", "900", "0 KB", "-1 KB", 2.5, True):
