@@ -51,7 +51,12 @@ def test_c_computes_what_the_program_said(seed, tmp_path):
     inputs = Inputs(Preprocessor.of(x.astype(np.float32).astype(float)))
     x = inputs.preprocessor.scaling.mean + np.where(rng.random(x.shape) < 0.05, np.nan, x - 3)
     x = x.astype(np.float32).astype(float)
-    source = to_c(tmp_path / "some.c", network, scaling=inputs, bits=bits, numbers=numbers, X=x)
+    try:
+        source = to_c(tmp_path / "some.c", network, scaling=inputs, bits=bits, numbers=numbers, X=x)
+    except ValueError as error:  # 3 ± 0.01 has too few digits in float for 16 bits
+        assert numbers == "float" and bits == 16 and 'give numbers="int"' in str(error)
+        numbers = "int"
+        source = to_c(tmp_path / "some.c", network, scaling=inputs, bits=bits, numbers=numbers, X=x)
     order = np.random.default_rng(0).permutation(len(x))  # as the rows are shuffled there
     begin = partial(IntegerProgram, bits, x[order], len(x) - len(x) // 5, is_float=numbers == "float")
     program, _, form = recorded(network, inputs, WIDTH, begin)
