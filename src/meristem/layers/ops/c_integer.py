@@ -128,7 +128,12 @@ class IntegerProgram(CProgram):
     def coarsest(self, form: Any) -> np.ndarray:
         """Return the least unit of a form [units] that rounded weights do justice to; dead units have no range of their own."""
         steps = [np.abs(matrix * self.sources[v].unit).max(1) / WEIGHTS[self.bits] for v, matrix in form.terms.items()]
-        return COARSE * np.max(steps, axis=0)
+        return np.maximum(COARSE * np.max(steps, axis=0), self.least_unit(form))
+
+    def least_unit(self, form: Any) -> np.ndarray:
+        """Return the least unit of a form [units] whose sums, of 32 bits, have a factor: of 16 bits it is below a quarter."""
+        sizes = [np.abs(matrix * self.sources[v].unit).sum(1) for v, matrix in form.terms.items()]
+        return COARSE * np.sum(sizes, axis=0) * self.most / SUM_ROOM
 
     def real(self, form: Any) -> np.ndarray:
         """Return the form in the rows [rows, units], as the float network has it."""
@@ -188,6 +193,7 @@ class IntegerProgram(CProgram):
         function, pieces = ACTIVATIONS[activation].numpy, POINTS[self.bits]
         lowest, highest = self.range(z)
         low, high = float(lowest.min()) - 1e-3, float(highest.max()) + 1e-3
+        high = max(high, low + float(self.least_unit(form).max()) * (pieces << FRACTION))
         points = function(np.linspace(low, high, pieces + 1))
         ends = np.array([min(points.min(), 0.0)]), np.array([max(points.max(), 0.0)])
         unit, zero = (np.full(form.units, v[0]) for v in self.grid(*ends))
@@ -274,7 +280,7 @@ class IntegerProgram(CProgram):
             sums = self.sums(form)
             self.simulated = sums.total * sums.row
             return self.dense("dense_real", sums, f", {self.table('SCALE', sums.row, 'REAL')}", out)
-        self.unit = max(float(np.abs(z[: self.calibrated]).max()), 1e-6) / OUTPUT
+        self.unit = max(float(np.abs(z[: self.calibrated]).max()) / OUTPUT, 1e-6 / OUTPUT, float(self.least_unit(form).max()))
         sums = self.sums(form, 0.0, np.full(n, self.unit), 2 * MOST_OUTPUT)
         self.simulated = sums.requantized(-MOST_OUTPUT, MOST_OUTPUT) * self.unit
         return self.dense("dense_sums", sums, "", out)
