@@ -2,9 +2,10 @@
 
     python benchmarks/c_images.py --cache FOLDER --out results/c-images.json [--budget "8 KB"]
 
-With a budget networks are trained within so many bytes of flash in eight bits. A stratified quarter is held out with each seed; training rows set the ranges. Flash is that of the image linked for a
-Cortex-M4F with -Os less an empty program (arm-none-eabi-gcc), stack the sum over all functions, the bound what the file says;
-test images are predicted by the C file on this machine. Fitted models are kept in the folder.
+With a budget networks are trained within so many bytes of flash in eight bits. A stratified quarter is held out with each seed;
+training rows set the ranges. Flash is that of the image linked for a Cortex-M4F with -Os less an empty program
+(arm-none-eabi-gcc), stack the sum over all functions, the bound what the file says; test images are predicted by the C file on
+this machine. Fitted models are kept in the folder.
 """
 
 import argparse
