@@ -2,12 +2,18 @@
 
 import re
 
+import jax
 import numpy as np
 import pytest
 
 import meristem
+from c_programs import image, needs_arm_compiler
 from commanding import meristem_here
-from meristem.estimators.parameters import check_parameter, check_parameters
+from meristem.data.image_reader import png_bytes
+from meristem.estimators.parameters import check_parameter
+from meristem.export import OneOf, to_c
+from test_c_images import image_network, pixels
+from test_image_classifier import TINY as TINY_IMAGES, stripes
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # trainings are short
 TINY = {"max_width": 8, "depth": 2, "max_epochs": 40, "random_state": 0}
@@ -44,6 +50,39 @@ def test_the_file_of_the_model_is_within_the_budget(kind, budget, bits, more, tm
     assert meristem.load(tmp_path / "model.safetensors").budget == budget
 
 
+@needs_arm_compiler
+@pytest.mark.parametrize(
+    ("kind", "budget", "bits", "options"),
+    [
+        (meristem.TunnelImageClassifier, "3 KB", 8, {}),
+        (meristem.TunnelImageClassifier, "2250 B", None, {"price": "bytes"}),
+        (meristem.TunnelImageClassifierCV, "2.1 KB", 8, {"cv": 2}),  # hardly more than the smallest network
+        (meristem.TunnelImageClassifierCV, "4 KB", 16, {"cv": 2, "refit": "bag"}),
+    ],
+)
+def test_the_linked_file_of_an_image_classifier_is_within_the_budget(kind, budget, bits, options, tmp_path):
+    x, y = stripes(shape=(7, 5, 3))
+    model = kind(**TINY_IMAGES | {"channels": (6,), "budget": budget, "bits": bits} | options).fit(x, y)
+    most = int(float(re.match(r"[\d.]+", budget)[0]) * (1024 if "K" in budget else 1))
+    rows = {"bits": bits, "X": x} if bits else {}
+    for kind_of_pixels in (None, "uint8"):
+        source = model.to_c(tmp_path / "stripes.c", budget=budget, pixels=kind_of_pixels, **rows)
+        assert image(source)["flash"] <= bound(model, tmp_path, x, bits) <= most
+    model.save(tmp_path / "model")
+    assert meristem.load(tmp_path / "model").budget == budget and meristem.load(tmp_path / "model").bits == bits
+
+
+@pytest.mark.parametrize("bits", [None, 8])
+def test_the_bound_does_not_depend_on_which_tables_happen_to_be_equal(bits, tmp_path):
+    network, x = image_network(1, (8, 8)), pixels(1, (8, 8))
+    alike = jax.tree.map(lambda a: np.ones_like(a) if isinstance(a, np.ndarray) else a, network)
+    bounds = []
+    for own in (network, alike):
+        text = to_c(tmp_path / "a.c", own, bits=bits, X=x, ending=OneOf(range(3))).read_text()
+        bounds.append(re.search(r"flash: at most ([\d,]+) byte", text)[1])
+    assert bounds[0] == bounds[1]
+
+
 def test_a_budget_of_flash_that_cannot_be_is_one_line():
     X, y = rows()
     for options, words in [
@@ -54,8 +93,13 @@ def test_a_budget_of_flash_that_cannot_be_is_one_line():
             with pytest.raises(ValueError, match=words) as refused:
                 kind(**options).fit(X, y)
             assert "\n" not in str(refused.value)
-    with pytest.raises(ValueError, match="budget='2 KB': bytes are for models of tables; give a number of parameters"):
-        check_parameters(meristem.TunnelImageClassifier(budget="2 KB"))
+    for kind in (meristem.TunnelImageClassifier, meristem.TunnelImageClassifierCV):
+        for options, words in [
+            ({"budget": "1 KB"}, r"budget='1 KB' is 1,024 bytes, and the smallest"),
+            ({"price": "units"}, "2 KB"),
+        ]:
+            with pytest.raises(ValueError, match=words):
+                kind(**TINY_IMAGES | {"budget": "2 KB"} | options).fit(*stripes())
     for wrong in ("2 XB", "two", "900", "0 KB", "-1 KB", 2.5, True):
         with pytest.raises(ValueError, match=r"^budget=.* must be an integer of at least 1, bytes of flash.* or None"):
             check_parameter("budget", wrong)
@@ -78,3 +122,18 @@ def test_a_table_is_fitted_within_a_budget_of_flash_and_its_file_is_written(tmp_
     small = meristem_here(*fit, "--budget", "100 B")
     assert small.returncode == 2 and small.stderr.count("\n") == 1
     assert small.stderr.startswith("meristem: --budget='100 B' is 100 bytes")
+
+
+def test_pictures_are_fitted_within_a_budget_of_flash_and_their_file_is_written(tmp_path):
+    for k, (pixels_of, label) in enumerate(zip(*stripes(), strict=True)):
+        (tmp_path / "all" / label).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "all" / label / f"{k}.png").write_bytes(png_bytes(pixels_of))
+    fit = ["fit", tmp_path / "all", "--max-epochs", "3", "--image-size", "7x5", "--out", tmp_path / "out"]
+    done = meristem_here(*fit, "--budget", "3 KB", "--bits", "16")
+    assert done.returncode == 0, done.stderr
+    facts = meristem.load(tmp_path / "out" / "model.safetensors").facts
+    taken = int(re.search(r"flash: at most ([\d,]+) byte", (tmp_path / "out" / "model.c").read_text())[1].replace(",", ""))
+    assert taken <= facts["flash"]["bytes"] <= 3072 and facts["flash"]["bits"] == 16 and facts["budget"] == "3 KB"
+    assert "predict(const uint8_t *x" in (tmp_path / "out" / "model.h").read_text()
+    small = meristem_here(*fit, "--budget", "100 B")
+    assert small.returncode == 2 and small.stderr.splitlines()[-1].startswith("meristem: --budget='100 B' is 100 bytes")

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +138,12 @@ def table_job(args: argparse.Namespace) -> Job:
 
     digests = {"table": table.digest, "test": split.test_table.digest}
     own = (settings | options, digests, tuple(settings), plan.n_bytes, plan.estimator)
-    c = partial(_c_files, split=split) if isinstance(args.budget, str) else None
-    return Job(*own, lambda begun: fit_planned(plan, begun=begun), onnx, lambda model: render_page(from_table(model)), c)
+
+    def c(model: Any) -> list[bytes]:
+        return c_files(model, codes(model.schema, split.table, split.train_rows), scaling=model.inputs)
+
+    last = c if isinstance(args.budget, str) else None
+    return Job(*own, lambda begun: fit_planned(plan, begun=begun), onnx, lambda model: render_page(from_table(model)), last)
 
 
 def _last_call(folder: RunFolder, checkpoints: Checkpoints | None) -> str:
@@ -195,11 +198,11 @@ def _files(model: Any, job: Job, out: Path) -> tuple[dict[str, Any], list[str]]:
     return {name: content for name, content in files.items() if content is not None}, failures
 
 
-def _c_files(model: Any, split: Any) -> list[bytes]:
+def c_files(model: Any, rows: Any, *, scaling: Any = None, pixels: str | None = None) -> list[bytes]:
     """Return the C file of the model in the bits of its budget, and the header."""
-    rows = codes(model.schema, split.table, split.train_rows)
-    options = COptions("model", bits=model.estimator.bits, X=rows, budget=model.estimator.budget)
-    texts = c_text(model.estimator.compact(), options, scaling=model.inputs, ending=ending_of(model.estimator._targets_))
+    own = model.estimator
+    options = COptions("model", bits=own.bits, X=rows, budget=own.budget, pixels=pixels)
+    texts = c_text(own.compact(), options, scaling=scaling, ending=ending_of(own._targets_))
     return [text.encode() for text in texts]
 
 

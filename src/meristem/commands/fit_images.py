@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.commands.fit import Job
+from meristem.commands.fit import Job, c_files
 from meristem.commands.parsing import as_options
 from meristem.images.image_fit import DEFAULT_TEST, ImagePlan, check_image_options, fit_planned_images, plan_images, read_list
 from meristem.images.image_model import ImageModel
@@ -28,6 +28,7 @@ def image_job(args: argparse.Namespace) -> Job:
     if args.task not in (None, "class"):
         raise ValueError(f"--task={args.task} is not for pictures, which have classes; leave it out.")
     settings: dict[str, Any] = {name: getattr(args, name) for name in ("budget", "rule", "refit")}
+    settings |= {"bits": args.bits} if isinstance(args.budget, str) else {}
     settings |= {} if args.body is None else {"body": args.body}
     settings |= {} if args.max_epochs is None else {"epochs": args.max_epochs}
     own = {"metric": args.metric, "random_state": args.seed}
@@ -47,7 +48,8 @@ def image_job(args: argparse.Namespace) -> Job:
     recorded = settings | own | columns | division | {"seconds": args.seconds}
     parts = (recorded, digests, (*settings, "seconds"), plan.n_bytes, plan.estimator)
     fit = partial(_fit, plan, args.seconds)
-    return Job(*parts, fit, _onnx, ImageModel.page, report_source=", folder")
+    c = partial(c_files, rows=plan.pixels, pixels="uint8") if isinstance(args.budget, str) else None
+    return Job(*parts, fit, _onnx, ImageModel.page, c, report_source=", folder")
 
 
 def _fit(plan: ImagePlan, seconds: float | None, begun: float) -> ImageModel:

@@ -152,8 +152,13 @@ class Estimator(BaseEstimator):
         return c_of(self, path, **self._with_checked_rows(options))
 
     def _with_checked_rows(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return options of an export whose rows X, if any, have been checked."""
-        return options if options.get("X") is None else options | {"X": check_data(self, options["X"], reset=False)}
+        """Return options of an export whose rows X, if any, have been checked; of sparse ones some."""
+        if options.get("X") is None:
+            return options
+        rows = check_data(self, options["X"], reset=False)
+        if is_sparse(rows):
+            rows = rows[np.random.default_rng(0).permutation(rows.shape[0])[: rows_at_once(rows.shape[1])]].toarray()
+        return options | {"X": rows}
 
     def to_torch(self) -> Any:
         """Return the compact network as a plain `torch.nn.Module`, including scaling and probabilities."""

@@ -19,7 +19,6 @@ import numpy as np
 
 from meristem.cache import keep_programs
 from meristem.check import many
-from meristem.compact import CompactNetwork
 from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier, check_threshold
 from meristem.estimators.conformal import Scores
@@ -34,7 +33,7 @@ from meristem.estimators.regressors import BuddingRegressor, RegressorBase, Tunn
 from meristem.estimators.search import Blocks, Search
 from meristem.estimators.training_settings import Budding, Tunnel
 from meristem.inputs import Inputs
-from meristem.layers.layer import Bag
+from meristem.layers.image_layers import bag_of
 from meristem.paths.folds import Fold, has_small_fold
 from meristem.paths.halving import least_loss
 from meristem.paths.learning_curve import SHARES
@@ -148,7 +147,7 @@ class CrossValidated(Estimator):
             members = [m for m in members if runs[m].best_epoch]  # others diverged in their first epoch
             of_folds = [within_budget(runs[m], search.prepared) for m in members]  # some were stopped before they settled
             if makes_bag and search.flash is not None and of_folds:
-                of_folds = search.flash.limited(of_folds, search.prepared, lambda cost, number: None)
+                of_folds = search.flash.limited(of_folds, search.prepared)
             final = of_folds
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
@@ -191,8 +190,7 @@ class CrossValidated(Estimator):
         for name in ("_targets_", "_inputs_", "n_features_in_", "feature_names_in_", "classes_"):
             if hasattr(members[0], name):
                 setattr(self, name, getattr(members[0], name))
-        bag = CompactNetwork((Bag(tuple(member._compact_.layers for member in members)),))
-        self._compact_ = bag if len(members) > 1 else members[0]._compact_
+        self._compact_ = bag_of([member._compact_ for member in members])
         self._predictor_.layers(np.float64)  # cast now, not in every predict
 
 

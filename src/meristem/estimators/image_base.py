@@ -37,7 +37,8 @@ class ImageClassifierBase(ClassifierMixin, BaseEstimator):
     channels: Any = "auto"
     blocks: int = 1
     price: str = "parameters"
-    budget: int | None = None
+    budget: int | str | None = None
+    bits: int | None = 8
     augment: Any = "auto"
     epochs: int | str = "auto"
     learning_rate: float | str = "auto"

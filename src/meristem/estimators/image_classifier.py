@@ -8,6 +8,8 @@ takes pixels as they are. Fitted attributes are set at the end: a fit that fails
 """
 
 import warnings
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -16,25 +18,24 @@ import numpy as np
 
 from meristem.cache import keep_programs
 from meristem.check import many
-from meristem.compact import compact
-from meristem.compact.inference import as_numpy
 from meristem.estimators.base import Estimator
 from meristem.estimators.documentation import registered
 from meristem.estimators.encoded_table import padded_size
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import FAILED, GrowthWarning
+from meristem.estimators.flash_budget import FlashBudget
 from meristem.estimators.image_base import ImageClassifierBase
-from meristem.estimators.image_input import EncodedImages, pixel_scaling
+from meristem.estimators.image_input import EncodedImages, compact_on_pixels, pixel_scaling
 from meristem.estimators.parameters import check_parameters
 from meristem.estimators.training_settings import continued
-from meristem.layers.image_layers import raw_pixels
 from meristem.nn import Network
+from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.loop import DivergedError, fit
 from meristem.train.run import Run, of_state
 from meristem.train.schedules import PLATEAU
 from meristem.train.train_state import TrainState, fit_to_recipe, start
-from meristem.train.training_data import Data, prepare
+from meristem.train.training_data import Data, Prepared, prepare
 
 HISTORY = ["loss", "error", "layer_sizes", "soft_size", "hard_size", "rate"]
 PENALTY = 3e-5
@@ -109,7 +110,7 @@ class TunnelImageClassifier(ImageClassifierBase):
             learning_rate=RATE if isinstance(self.learning_rate, str) else float(self.learning_rate),
             penalty=PENALTY if isinstance(self.penalty, str) else float(self.penalty),
             l2=0.0,
-            budget=None if self.budget is None else float(self.budget),
+            budget=None if self.budget is None or isinstance(self.budget, str) else float(self.budget),
             epochs=epochs,
         )
 
@@ -123,9 +124,13 @@ class TunnelImageClassifier(ImageClassifierBase):
             state = continued(self._state_) if continues else self._new_state(table)
             recipe = self._recipe(table, next(iter(state.epoch.devices())).platform)
             knobs = self._knobs(None if table.is_stream else epochs)
+            flash = None if table.is_stream else FlashBudget.of(self, table, state.network, recipe)
+            knobs = knobs if flash is None else knobs._replace(budget=flash.first())
             prepared = prepare(padded(table), state.network, recipe.task)
             with checkpointing(self, table, watch, say) as watcher:
-                run = fit(of_state(state, recipe, knobs), prepared, max_epochs=epochs, watch=watcher)
+                run = fit(begun := of_state(state, recipe, knobs), prepared, max_epochs=epochs, watch=watcher)
+                if flash is not None:
+                    run = flash.limited([run], prepared, partial(smaller, begun, prepared, epochs, watcher))[0]
             self._store(run, table, continues=continues)
             last = {key: values[-1] for key, values in run.history.items()}
             say(f"{name}: {many(self.n_iter_, 'epoch')}, loss {last['loss']:.4g}; {self.n_parameters_:,} parameters")
@@ -157,7 +162,18 @@ class TunnelImageClassifier(ImageClassifierBase):
             table.x.shape[1:],
             table.x.dtype == np.uint8,
         )
-        self._compact_ = raw_pixels(as_numpy(compact(self.network_)), 255.0 if self.takes_bytes_ else 1.0)
+        self._compact_ = compact_on_pixels(self.network_, takes_bytes=self.takes_bytes_)
+
+
+def smaller(begun: Run, prepared: Prepared, epochs: int, watcher: WatcherGroup, cost: float, number: int) -> list[Run] | None:
+    """Return the run of a training anew to a network that costs no more, or None where it diverged, or there is no time."""
+    if watcher.over():
+        return None
+    begun = replace(begun, knobs=begun.knobs._replace(budget=cost))
+    with suppress(DivergedError):
+        run = fit(begun, prepared, max_epochs=epochs, watch=watcher.part(f"smaller-{number}"))
+        return None if watcher.over() else [run]
+    return None
 
 
 def warn_of_failure(run: Run, table: EncodedImages, stacklevel: int) -> None:

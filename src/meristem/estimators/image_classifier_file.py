@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 
 from meristem.check import many
-from meristem.compact import compact
-from meristem.compact.inference import as_numpy
 from meristem.estimators.estimator_file import (
     HEAD,
     SEARCH,
@@ -25,12 +23,12 @@ from meristem.estimators.estimator_file import (
 )
 from meristem.estimators.image_classifier import HISTORY, TunnelImageClassifier
 from meristem.estimators.image_cv import TunnelImageClassifierCV
+from meristem.estimators.image_input import compact_on_pixels
 from meristem.files import FileKind, register
 from meristem.files.named_arrays import Arrays, by_path, is_between, on_device, separated
 from meristem.files.network_file import structure_of, unpack_network
 from meristem.files.run_file import STATE, state_structure, unpack_state
 from meristem.json_schema import COUNT, FLAG, NUMBER, OBJECT, POSITIVE, TEXT, check_json
-from meristem.layers.image_layers import raw_pixels
 from meristem.targets import Classes, unpack as unpack_targets
 
 LEARNED: dict[str, Any] = {
@@ -89,7 +87,7 @@ def check(header: Any, arrays: Arrays) -> TunnelImageClassifier:
     estimator._targets_, estimator.classes_ = targets, targets.classes
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    estimator._compact_ = raw_pixels(as_numpy(compact(network)), 255.0 if estimator.takes_bytes_ else 1.0)
+    estimator._compact_ = compact_on_pixels(network, takes_bytes=estimator.takes_bytes_)
     with np.errstate(all="ignore"):
         outputs = estimator._outputs_of(np.zeros((1, *estimator.image_shape_), np.uint8))
     if not is_between(outputs):

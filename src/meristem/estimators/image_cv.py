@@ -11,24 +11,24 @@ import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 
 from meristem.cache import keep_programs
 from meristem.check import many
-from meristem.compact import CompactNetwork
 from meristem.estimators.cv import cv_results
 from meristem.estimators.documentation import registered
 from meristem.estimators.encoded_table import checked_groups, splits_of
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
+from meristem.estimators.flash_budget import FlashBudget
 from meristem.estimators.image_base import ImageClassifierBase
-from meristem.estimators.image_classifier import RATE, TunnelImageClassifier, padded, warn_of_failure
+from meristem.estimators.image_classifier import RATE, TunnelImageClassifier, padded, smaller, warn_of_failure
 from meristem.estimators.image_input import EncodedImages
 from meristem.estimators.member_score import score_by
 from meristem.estimators.parameters import check_parameters, parameters_of
-from meristem.layers.layer import Bag
+from meristem.layers.image_layers import bag_of
 from meristem.paths.folds import Fold, check_weights, constant_losses, fold_weights
 from meristem.paths.halving import least_loss, trained
 from meristem.paths.members import Member, by_number, grid, settings_of
@@ -54,7 +54,8 @@ class ImageSearch:
     table: EncodedImages
     labels: np.ndarray  # of the images, not encoded
     folds: list[Fold]
-    budget: float | None  # of each network
+    budget: float | None  # of each network; of a budget in bytes a guess
+    flash: FlashBudget | None = None
 
     @property
     def epochs(self) -> int:
@@ -81,11 +82,10 @@ class ImageSearch:
         pairs = zip(members, each, strict=True)
         return [of_state(self.states[member.fold], self.recipe, knobs._replace(**own)) for member, knobs in pairs]
 
-    def on_all_images(self, penalty: float, watcher: WatcherGroup) -> Run:
-        """Return a run at this penalty on all images."""
+    def on_all_images(self, penalty: float) -> Run:
+        """Return a run at this penalty on all images, before its first epoch."""
         knobs = self.plain._knobs(self.epochs)._replace(penalty=penalty, budget=self.budget)
-        begun = of_state(self.states[0], self.recipe, knobs)
-        return fit(begun, self.prepared, max_epochs=self.epochs, watch=watcher.part("replay"))
+        return of_state(self.states[0], self.recipe, knobs)
 
     def fitted(self, run: Run) -> TunnelImageClassifier:
         """Return a copy of the estimator with the best network of a run."""
@@ -144,11 +144,15 @@ class TunnelImageClassifierCV(ImageClassifierBase):
         folds = splits_of(self.cv, labels, classes=True, groups=numbers, seed=table.seed)
         check_weights(folds, table.weight)
         networks = len(folds) if self.refit == "bag" else 1
-        search = ImageSearch(plain, table, labels, folds, None if self.budget is None else float(int(self.budget) // networks))
-        if search.budget is not None:
-            with on_device(self.device):
-                check_budget(search.states[0].network, search.budget, search.recipe)
-        return search
+        search = ImageSearch(plain, table, labels, folds, None)
+        if self.budget is None:
+            return search
+        with on_device(self.device):
+            network = search.states[0].network
+            flash = FlashBudget.of(plain, table, network, search.recipe, networks)
+            budget = float(int(self.budget) // networks) if flash is None else flash.first(networks)
+            check_budget(network, budget, search.recipe)
+        return replace(search, budget=budget, flash=flash)
 
     def fit_search(self, search: ImageSearch) -> Self:
         """Fit by a planned search. Where a callback ends it, the model is the best network so far."""
@@ -177,10 +181,16 @@ class TunnelImageClassifierCV(ImageClassifierBase):
             final = [within_budget(runs[m], search.prepared) for m in rows if runs[m].best_epoch]
             if not final:
                 raise ArithmeticError(f"The loss turned non-finite in every fold; the {name} stays unfitted.")
+            retrained = None
             if not is_bag:
                 watcher.expect(0.0)
-                run = None if watcher.over() else search.on_all_images(chosen.penalty, watcher)
+                untrained, prepared = search.on_all_images(chosen.penalty), search.prepared
+                part = watcher.part("replay")
+                run = None if watcher.over() else fit(untrained, prepared, max_epochs=epochs, watch=part)
                 final = [min(final, key=least_loss) if run is None or watcher.over() else run]
+                retrained = partial(smaller, untrained, prepared, epochs, watcher)
+            if search.flash is not None:
+                final = search.flash.limited(final, search.prepared, retrained)
             self._store(path, chosen, [search.fitted(run) for run in final])
             say(f"{name}: {many(len(final), 'network')} with {many(self.n_parameters_, 'parameter')} in all")
         if not watcher.over():
@@ -195,6 +205,4 @@ class TunnelImageClassifierCV(ImageClassifierBase):
         for name in ("_targets_", "classes_", "image_shape_", "takes_bytes_", "n_features_in_", "feature_names_in_"):
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
-        pixels, *_ = first._compact_.layers  # the same of all: those of all images
-        bag = Bag(tuple(member._compact_.layers[1:] for member in members))
-        self._compact_ = CompactNetwork((pixels, bag), first._compact_.positions) if len(members) > 1 else first._compact_
+        self._compact_ = bag_of([member._compact_ for member in members])  # pixels are scaled as all images ask for

@@ -17,7 +17,11 @@ from jaxtyping import Float, Shaped
 from sklearn.utils.validation import validate_data
 
 from meristem.check import many, short
+from meristem.compact import CompactNetwork, compact
+from meristem.compact.inference import as_numpy
 from meristem.estimators.input_checks import length_error, naming_argument, value_error
+from meristem.layers.image_layers import raw_pixels
+from meristem.nn import Network
 from meristem.targets import Classes
 
 LEAST_SIDE = 5  # of images that a flat row may be
@@ -79,6 +83,11 @@ def as_images(array: Shaped[np.ndarray, "n ..."], shape: Any = None, *, warns: b
     if np.abs(array).max(initial=0) > LARGEST:
         raise ValueError(f"X holds {short(float(array.flat[np.abs(array).argmax()]))}, beyond single precision; scale it.")
     return array.astype(np.float32)
+
+
+def compact_on_pixels(network: Network, *, takes_bytes: bool) -> CompactNetwork:
+    """Return the compact network, which takes pixels as they are: bytes as numbers from 0 to 255."""
+    return raw_pixels(as_numpy(compact(network)), 255.0 if takes_bytes else 1.0)
 
 
 def pixel_scaling(images: Shaped[np.ndarray, "n h w ..."]) -> tuple[tuple[float, ...], tuple[float, ...]]:

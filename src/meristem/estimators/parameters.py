@@ -54,8 +54,6 @@ def check_parameters(estimator: Any) -> None:
     check_fork()
     for name in parameters_of(estimator):
         check_parameter(name, getattr(estimator, name))
-    if isinstance(estimator.budget, str) and not hasattr(estimator, "bits"):
-        raise ValueError(f"budget={estimator.budget!r}: bytes are for models of tables; give a number of {estimator.price}.")
 
 
 def check_parameter(name: str, value: Any) -> None:

@@ -72,8 +72,8 @@ def to_c(
 ) -> Path:
     """Write a network as a C file, and a header of the same name beside it.
 
-    `scaling` is the mean [n_in] and the scale [n_in] by which x is standardized first, or the Inputs of an estimator or of a
-    table's model. Options:
+    `scaling` is the mean [n_in] and the scale [n_in] by which x is standardized first (a missing number is then read as the
+    mean), or the Inputs of an estimator or of a table's model. Options:
 
     numbers       "float", "double", or with bits "int": the type of x and y
     class_names   whether the names of the classes are constants of the file, too
@@ -224,17 +224,21 @@ def in_integers(
         notes += [
             f"{name.format(c.place, columns.names[c.place])} times {2.0**s.fraction:.17g}" for c, s in program.scalings.items()
         ]
-        notes += ["missing: INT32_MIN"] * bool(program.scalings) + [f"y is in units of {program.unit:.8g}{_meaning(ending)}"]
+        notes += ["missing: INT32_MIN"] * bool(program.scalings) + [
+            f"y is in units of {program.unit:.8g}{_meaning(ending, program.unit)}"
+        ]
     return program, None, last, notes
 
 
-def _meaning(ending: Ending) -> str:
+def _meaning(ending: Ending, unit: float) -> str:
     match ending:
         case OneOf() | AnyOf():
             return " of a logit"
         case Values():
-            inverse = f"y · {ending.scale[0]:.8g} + {ending.mean[0]:.8g}" if len(ending.scale) == 1 else "y · scale + mean"
-            return f"; the prediction is {'e to the power of ' if ending.link == 'log' else ''}{inverse}"
+            form, pairs = "e^({})" if ending.link == "log" else "{}", list(zip(ending.scale, ending.mean, strict=True))
+            own = len(set(pairs)) > 1  # not all outputs are scaled alike
+            numbers = [f"y{f'[{k}]' * own} · {unit * scale:.8g} + {mean:.8g}" for k, (scale, mean) in enumerate(pairs)]
+            return f" of a deviation: the prediction is {', '.join(form.format(text) for text in dict.fromkeys(numbers))}"
     return ""
 
 
@@ -248,7 +252,7 @@ def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int
         is_in_range = (
             np.abs(np.log10(np.abs(ending.scale))) < RANGE
         ).all() and largest.max() * ending.scale.max() < 10.0**RANGE
-        if ending.link == "identity" and not (is_in_range and SINGLE.eps / 2 * largest.max() <= PROMISED / 2):
+        if ending.link == "identity" and not (is_in_range and SINGLE.eps / 2 * largest.max() <= allowed):
             raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {advice}")
     if scaling is None:
         return

@@ -98,7 +98,7 @@ class Columns:
         """Return the columns of a model with n numbers for inputs, or those of its schema."""
         if not isinstance(scaling, Inputs):
             labels = [f"input {place}" for place in range(n)] if names is None else [str(name) for name in names]
-            return cls(labels, [""] * n if scaling is None else ["a number"] * n, list(range(n)))
+            return cls(labels, ["" if scaling is None else "a number; NaN missing, read as the mean"] * n, list(range(n)))
         columns, groups, preprocessor = scaling.column_names, scaling.groups, scaling.preprocessor
         used = {int(feature): k for k, feature in enumerate(preprocessor.feature_of_input[: len(preprocessor.fill)])}
         mean, scale = preprocessor.scaling.mean, preprocessor.scaling.scale
@@ -205,12 +205,15 @@ class CFile:
         return self._comment(code, costs) + code, self._header()
 
     def flash(self, program: CProgram, body: list[str]) -> tuple[int, int]:
-        """Return the most bytes of flash that the file takes, and those of its tables."""
+        """Return the most bytes of flash that a file with such tables takes, and those of its tables."""
         types, text = self._types(program), "\n".join(body)
         lines = len(body) + text.count("conv(")  # a call with many arguments is as long as two
-        tables = sum(table.values.size * BYTES[types[table.kind]] for table in program.tables)
+        tables, repeated = (
+            sum(table.values.size * BYTES[types[table.kind]] for table in each) for each in (program.tables, program.repeated)
+        )
         tables += self.n_y * (self._longest_name + 1) if self.has_class_names else 0
-        return tables + 4 * len(program.tables) + code_bound(self._called(text), lines, self.numbers), tables
+        aligned = 4 * (len(program.tables) + len(program.repeated))
+        return tables + repeated + aligned + code_bound(self._called(text), lines, self.numbers), tables
 
     def _types(self, program: CProgram) -> dict[str, str]:
         """Return what stands for each of the words in capitals in the text of functions and tables."""

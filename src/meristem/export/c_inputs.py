@@ -71,7 +71,7 @@ class Floats:
     def numbers(self, run: list[Column]) -> tuple[str, str]:
         """Return the expressions of an input for the number v, and of one that is missing."""
         mean, scale = (np.array([getattr(column, name) for column in run]) for name in ("mean", "scale"))
-        fill, z = np.array([column.scaled(column.fill) for column in run]), "v"
+        fill, z = np.array([column.scaled(column.if_missing) for column in run]), "v"
         if mean.any():
             z = f"v - {self._table('MEAN', mean)}"
             rest = mean - mean.astype(np.float64 if self.is_double else np.float32)

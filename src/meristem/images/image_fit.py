@@ -328,6 +328,8 @@ def fit_planned_images(plan: ImagePlan, *, seconds: float | None = None, begun: 
         "device": jax.default_backend(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     }
+    if search.flash is not None:
+        facts["flash"] = {"bytes": search.flash.compact_bytes(estimator._compact_), "bits": estimator.bits}
     comparisons = compare_images(facts, evaluation)
     for facts_of_other, comparison in zip(scores.values(), comparisons, strict=True):
         if np.isfinite(comparison.gain).all():

@@ -9,12 +9,14 @@
 All but the first keep the order of dimensions.
 """
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
 from meristem.layers.compact_network import CompactNetwork
-from meristem.layers.layer import Constants, Layer, V
+from meristem.layers.layer import Bag, Constants, Layer, V
 from meristem.layers.ops.base import Ops
 
 
@@ -44,6 +46,16 @@ def raw_pixels(network: CompactNetwork, unit: float) -> CompactNetwork:
     assert isinstance(first, Pixels)
     mean, scale = (tuple(unit * value for value in values) for values in (first.mean, first.scale))
     return CompactNetwork((Pixels(mean, scale, first.input_shape), *rest), network.positions)
+
+
+def bag_of(networks: Sequence[CompactNetwork]) -> CompactNetwork:
+    """Return the network whose outputs are the mean of theirs; of images, whose pixels all scale alike, it scales them once."""
+    first = networks[0]
+    if len(networks) == 1:
+        return first
+    shared = int(isinstance(first.layers[0], Pixels))
+    bag = Bag(tuple(network.layers[shared:] for network in networks))
+    return CompactNetwork((*first.layers[:shared], bag), first.positions)
 
 
 class Pool(Layer):

@@ -30,10 +30,15 @@ class Column:
     codes: tuple[int, ...] | None = None  # of the category, for which the input is 1; None: a number, or a gap
     n_codes: int = 0  # codes from here on are unseen
     is_gap: bool = False
-    fill: float = 0.0
+    fill: float | None = None
     mean: float = 0.0
     scale: float = 1.0
     limit: float = np.inf
+
+    @property
+    def if_missing(self) -> float:
+        """The number that a missing one is read as."""
+        return self.mean if self.fill is None else self.fill
 
     def scaled(self, value: float) -> float:
         """Return what the network reads where the number is this one."""
@@ -97,6 +102,7 @@ class CProgram(InputOps[Any]):
 
     def __init__(self, needed: Inputs | None = None):
         self.steps, self.tables = list[Step | View](), list[CTable]()
+        self.repeated = list[CTable]()  # tables equal to another one, which other numbers might not be
         self.requests, self.needed, self.note = list[Inputs](), needed, ""  # a note on the steps that follow
         self.unit = 1.0  # of the outputs
         self.argument: Value | None = None  # the caller's array, where layers read it as it is
@@ -105,12 +111,13 @@ class CProgram(InputOps[Any]):
 
     def table(self, letter: str, values: Any, kind: str = "WEIGHT", note: str = "") -> str:
         """Return the name of a table with these values; of equal ones there is one."""
-        array = np.asarray(values)
+        new = CTable(f"{letter}{len(self.tables)}", np.asarray(values), kind, note)
         for table in self.tables:
-            if table.kind == kind and table.values.shape == array.shape and (table.values == array).all():
+            if table.kind == kind and np.array_equal(table.values, new.values):
+                self.repeated.append(new)
                 return table.name
-        self.tables.append(CTable(f"{letter}{len(self.tables)}", array, kind, note))
-        return self.tables[-1].name
+        self.tables.append(new)
+        return new.name
 
     def call(
         self, function: str, call: str, reads: Sequence[V], out: Value, over: int | None = None, products: int = 0

@@ -26,8 +26,10 @@ class InputScale:
     @classmethod
     def of(cls, column: Column, low: float, high: float, x: np.ndarray, most: int, is_float: bool) -> Self:
         """Return the scale for a range of what the network reads, and the column's numbers in the rows."""
-        fill = column.scaled(column.fill)
-        low, high = min(low, fill), max(high, fill + 1e-6)
+        fill = column.scaled(column.if_missing)
+        if column.fill is not None:  # else a missing number is read as the nearest in the range
+            low, high = min(low, fill), max(high, fill)
+        high = max(high, low + 1e-6)
         if is_float:
             middle, factor = column.mean + column.scale * (low + high) / 2, 2 * most / ((high - low) * column.scale)
             scale = cls(most, 0, float(np.float32(middle)), float(np.float32(factor)))
@@ -38,7 +40,7 @@ class InputScale:
             fine = min(fine, int(np.floor(np.log2(2.0**30 / max(abs(start), abs(end), 1e-300)))))
             width = max(1, int(np.ceil(end * 2.0**fine)) - (first := int(np.floor(start * 2.0**fine))))
             scale = cls(most, 0, factor=np.rint(2 * most * 2**15 / width), fraction=fine, low=first, width=width)
-        return replace(scale, fill=int(scale(np.array([column.fill]))[0]))
+        return replace(scale, fill=int(scale(np.array([column.if_missing]))[0]))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Return the integers of numbers, as the C file computes them."""
@@ -76,7 +78,7 @@ def values(column: Column, x: np.ndarray) -> np.ndarray:
         is_code = is_finite & (v >= 0) & (v < column.n_codes) & (v == np.floor(v))
         code = np.where(is_code, v, np.where(is_finite & (v != MISSING), UNSEEN, MISSING))
         return np.where(np.isin(code, column.codes), column.scaled(1), column.scaled(0))
-    z = (np.where(is_finite, v, column.fill) - column.mean) / column.scale
+    z = (np.where(is_finite, v, column.if_missing) - column.mean) / column.scale
     if not np.isfinite(column.limit):
         return z
     cut = np.clip(z, -column.limit, column.limit)

@@ -33,6 +33,7 @@ SUM_ROOM = 0.95 * 2**30  # for weights, and again for a bias
 KEPT_BITS, FACTOR_BITS = 16, 14  # of a sum and of its factor, whose product then fits 31
 OUTPUT, MOST_OUTPUT = 2**13, 2**15 - 1  # of outputs in integers: the largest in the rows, and of all
 MARGIN = {8: 0.05, 16: 0.5}  # of a range, on either side, for rows that are not among those that set it
+FEW, WIDEST = 80, 0.5  # such a margin is (FEW / rows)^1.5 where that is more: other rows lie beyond few ones more often
 BYTE_STEPS = {8: 1, 16: 64}  # of pixels that are bytes: integers from one to the next, the middle being 0
 LEAST_RANGE = 1e-3  # of a layer's widest
 FINEST = {8: 2**12, 16: 2**17}  # steps of a sum in the unit of its result, at most
@@ -113,7 +114,8 @@ class IntegerProgram(CProgram):
         """Return the lowest and the highest number that is expected, given those in the rows, or at their positions."""
         expected = real[: self.calibrated * (len(real) // len(self.x))]
         low, high = expected.min(0), expected.max(0)
-        margin = MARGIN[self.bits] * (high - low)
+        share = max(MARGIN[self.bits], min(WIDEST, (FEW / len(expected)) ** 1.5))
+        margin = share * (high - low)
         return low - margin, high + margin
 
     def grid(self, low: np.ndarray, high: np.ndarray, least: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +128,12 @@ class IntegerProgram(CProgram):
     def coarsest(self, form: Any) -> np.ndarray:
         """Return the least unit of a form [units] that rounded weights do justice to; dead units have no range of their own."""
         steps = [np.abs(matrix * self.sources[v].unit).max(1) / WEIGHTS[self.bits] for v, matrix in form.terms.items()]
-        return COARSE * np.max(steps, axis=0)
+        return np.maximum(COARSE * np.max(steps, axis=0), self.least_unit(form))
+
+    def least_unit(self, form: Any) -> np.ndarray:
+        """Return the least unit of a form [units] whose sums, of 32 bits, have a factor: of 16 bits it is below a quarter."""
+        sizes = [np.abs(matrix * self.sources[v].unit).sum(1) for v, matrix in form.terms.items()]
+        return COARSE * np.sum(sizes, axis=0) * self.most / SUM_ROOM
 
     def real(self, form: Any) -> np.ndarray:
         """Return the form in the rows [rows, units], as the float network has it."""
@@ -186,6 +193,7 @@ class IntegerProgram(CProgram):
         function, pieces = ACTIVATIONS[activation].numpy, POINTS[self.bits]
         lowest, highest = self.range(z)
         low, high = float(lowest.min()) - 1e-3, float(highest.max()) + 1e-3
+        high = max(high, low + float(self.least_unit(form).max()) * (pieces << FRACTION))
         points = function(np.linspace(low, high, pieces + 1))
         ends = np.array([min(points.min(), 0.0)]), np.array([max(points.max(), 0.0)])
         unit, zero = (np.full(form.units, v[0]) for v in self.grid(*ends))
@@ -272,7 +280,7 @@ class IntegerProgram(CProgram):
             sums = self.sums(form)
             self.simulated = sums.total * sums.row
             return self.dense("dense_real", sums, f", {self.table('SCALE', sums.row, 'REAL')}", out)
-        self.unit = max(float(np.abs(z[: self.calibrated]).max()), 1e-6) / OUTPUT
+        self.unit = max(float(np.abs(z[: self.calibrated]).max()) / OUTPUT, 1e-6 / OUTPUT, float(self.least_unit(form).max()))
         sums = self.sums(form, 0.0, np.full(n, self.unit), 2 * MOST_OUTPUT)
         self.simulated = sums.requantized(-MOST_OUTPUT, MOST_OUTPUT) * self.unit
         return self.dense("dense_sums", sums, "", out)

@@ -126,6 +126,9 @@ class ImageIntegerProgram(IntegerProgram):
     def coarsest(self, form: Any) -> np.ndarray:
         return np.zeros(form.units) if isinstance(form, Map) else super().coarsest(form)
 
+    def least_unit(self, form: Any) -> np.ndarray:
+        return np.zeros(form.units) if isinstance(form, Map) else super().least_unit(form)
+
     def sums(self, form: Any, more: Any = 0.0, unit: Any = None, span: int = 0) -> Sums:
         if not isinstance(form, Map):
             return super().sums(form, more, unit, span)
