@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from meristem.tables.copies import individuals, nearly_equal
-from meristem.tables.data_faults import data_faults, later_dates
+from meristem.tables.data_faults import data_faults, later_dates, sentinel_values
 from meristem.tables.frames import table_of
 from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, telling_values
-from meristem.tables.row_changes import changes_at_a_row, mixed_units, shifted_target
+from meristem.tables.row_changes import changes_at_a_row, exchanged_classes, mixed_units, shifted_target
 from meristem.tables.split import TableSplit
 
 rng = np.random.default_rng(1)
@@ -127,3 +127,40 @@ def test_two_indicators_of_one_category_are_no_leak_by_a_pair():
     columns = {"is low": (level == 0) * 1.0, "is high": (level == 2) * 1.0, "other": other}
     y = np.where(level == 1, 0, 1 + (other + np.random.default_rng(2).normal(size=600) > 0))
     assert leaking_pairs(columns, y, ["neither", "no", "yes"]) == []
+
+
+def test_classes_that_are_exchanged_from_a_row_on_or_up_to_one():
+    y = (X["x0"] + 0.5 * rng.normal(size=N) > 0).astype(int)
+    for row, is_exchanged in ((250, LATE), (60, np.arange(N) < 60)):
+        (line,) = exchanged_classes(X, np.where(is_exchanged, 1 - y, y), LABELS, ROWS)
+        words, _, rest = line.partition("near row ")
+        assert words == "classes 'no' and 'yes' look exchanged " and abs(int(rest.split()[0]) - row) < 25
+    several = np.where(y == 1, 2, np.where(X["x1"] > 0, 1, 0))
+    swapped = np.where(LATE & (several != 1), 2 - several, several)
+    (line,) = exchanged_classes(X, swapped, ["a", "b", "c"], ROWS)
+    assert line.startswith("classes 'a' and 'c' look exchanged")
+    assert exchanged_classes(X, several, ["a", "b", "c"], ROWS) == [] == exchanged_classes(X, np.sort(y), LABELS, ROWS)
+    assert exchanged_classes(X, rng.integers(0, 2, N), LABELS, ROWS) == [], "nothing tells them apart"
+    assert exchanged_classes(X, np.where(LATE, rng.integers(0, 2, N), y), LABELS, ROWS) == [], "noise is no exchange"
+
+
+def test_numbers_that_drift_with_a_date():
+    days = np.sort(rng.integers(0, 700, N)).astype(float)
+    when = [str(np.datetime64("2021-01-01") + int(day)) for day in days]
+    frame = {"when": when, "kg": WEIGHTS + 30 * days / 700, **X, "answer": Y}
+    lines = data_faults(TableSplit.of(table_of(frame), target="answer"))
+    drifts = [line for line in lines if "drift" in line]
+    assert len(drifts) == 1 and drifts[0].startswith("with the dates of column 'when' these drift: 'kg' (median ")
+    assert "--time-column when" in drifts[0] and "'x0'" not in drifts[0]
+    by_time = data_faults(TableSplit.of(table_of(frame), target="answer", time_column="when"))
+    assert not any(line.startswith("with the dates") for line in by_time), "the split by time shows it"
+    shuffled = table_of(frame | {"when": list(rng.permutation(when))})
+    assert not any("drift" in line for line in data_faults(TableSplit.of(shuffled, target="answer")))
+
+
+def test_a_code_among_few_values():
+    for values, code in ((rng.integers(1, 6, N), 99), (rng.integers(0, 3, N), -999)):
+        scores = np.where(rng.random(N) < 0.05, code, values)
+        (line,) = sentinel_values({"score": scores.astype(float)})
+        assert line.startswith(f"column 'score' holds {code} in ")
+    assert sentinel_values({"dose": rng.choice([1.0, 10.0, 99.0, 999.0], N)}) == [], "doses are not a scale"

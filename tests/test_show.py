@@ -16,7 +16,7 @@ from meristem.nn import Network
 from meristem.show.describe import describe, describe_settings
 from meristem.show.measures import ERROR, LOSS, MACRO_F1, WRONG_LABELS, Measure, error_measure
 from meristem.show.progress import Progress
-from meristem.show.time_left import trainings
+from meristem.show.time_left import Forecast, trainings
 from meristem.train.objectives import OBJECTIVES
 from meristem.train.train_state import EpochInfo
 from own_body import own_network
@@ -198,6 +198,82 @@ def test_the_time_left_of_a_search_is_true_after_its_first_third_and_no_line_com
     second = next(line for line in lines if "20 networks" in line)
     assert "s left, or " in second and second.endswith("with larger networks"), "which is not known yet"
     assert "larger" not in lines[-1]
+
+
+def forecast_of(crowd: float, *, folds: int = 3, l2s: Sequence[float] = (1e-5, 1e-3), most_epochs: float = np.inf) -> Forecast:
+    """A search that has begun: two settings of l2 at one penalty, of which a third is announced."""
+    forecast = Forecast(1000, most_epochs)
+    forecast.room = crowd, 4.0
+    forecast.announced = folds + 1.0
+    settings = {m: {"penalty": 0.1, "l2": l2s[m // folds], "dropout": 0.0, "fold": m % folds} for m in range(folds * len(l2s))}
+    forecast.begin(settings, 0.0, part="search")
+    return forecast
+
+
+def train(forecast: Forecast, member: int, losses: Sequence[float], now: float, **values: Any) -> float:
+    """Report epochs of 0.1 s; return the time at their end."""
+    for epoch, loss in enumerate(losses, 1):
+        now += 0.1
+        ends = epoch == len(losses) and values.get("ends", True)
+        own = info(epoch, error=loss, stopped=ends, stage=int(epoch > 20), hard_size=20, improved=True)
+        forecast.update(member, epoch, now, own)
+    return now
+
+
+FALLING, FLAT = list(np.geomspace(1, 0.1, 30)), list(np.linspace(1, 0.9, 30))
+
+
+@pytest.mark.parametrize("crowd", [32.0, np.nan], ids=["stack", "tree"])
+@pytest.mark.parametrize(
+    ("free", "strict", "likely"), [(FALLING, FLAT, True), (FLAT, FALLING, False), (FLAT[::-1], FLAT, False)]
+)
+def test_larger_networks_are_foreseen_where_the_least_l2_helps_most(
+    crowd: float, free: list[float], strict: list[float], likely: bool
+) -> None:
+    forecast, now = forecast_of(crowd), 5.0
+    for member in range(6):
+        now = train(forecast, member, free if member < 3 else strict, now)
+    assert forecast.is_room_likely() == likely
+    seconds, other = forecast.seconds_left(now), forecast.alternative(now)
+    assert seconds is not None and other is not None and (other[0] < seconds) == likely
+    assert other[1] == f"{'without' if likely else 'with'} larger networks"
+
+
+@pytest.mark.parametrize(("gain", "chance"), [(0.5, (0.9, 1)), (-0.5, (0, 0.1))])
+def test_neighboring_penalties_are_foreseen_from_the_folds_that_have_ended(gain: float, chance: tuple[float, float]) -> None:
+    forecast, now = forecast_of(32.0), 5.0
+    for member in range(6):
+        now = train(forecast, member, FALLING if member < 3 else FLAT, now)
+    forecast.announced = 3 * 1.1 + 1
+    forecast.begin({m: {"penalty": 0.1, "l2": 1e-5, "dropout": 0.0, "fold": m} for m in range(3)}, now, part="room-1")
+    assert forecast.chance_of_neighbors() == 0.5
+    for member in range(2):
+        now = train(forecast, member, np.multiply(FALLING, 1 - gain - 0.01 * member).tolist(), now)
+    low, high = chance
+    assert low <= forecast.chance_of_neighbors() <= high
+    assert forecast.alternative(now) is None, "it is clear whether they follow"
+    n_left = 1 + 1 + (3.3 if gain > 0 else 0)  # the last fold, the final network, neighbors
+    assert forecast.seconds_left(now) == pytest.approx(3 * n_left, rel=0.4)
+
+
+def test_a_program_with_dropout_compiles_anew_and_later_programs_do_not_take_longer_for_it() -> None:
+    forecast, now = forecast_of(np.inf), 5.0
+    for member in range(6):
+        now = train(forecast, member, FLAT, now)
+    forecast.announced = 1.0
+    forecast.begin({m: {"penalty": 0.1, "l2": 1e-5, "dropout": 0.2, "fold": m} for m in range(3)}, now)
+    assert forecast.seconds_left(now) == pytest.approx(5 + 3 * 4, rel=0.3)
+    gaps, now = forecast.parts[0].gaps, now + 5
+    train(forecast, 0, FLAT, now)
+    assert forecast.parts[0].gaps == gaps and forecast.seconds_per_epoch == pytest.approx(0.09, rel=0.3)
+
+
+def test_a_training_that_reaches_the_most_epochs_has_ended() -> None:
+    forecast = forecast_of(np.inf, most_epochs=30)
+    now = train(forecast, 0, FLAT, 5.0, ends=False)
+    assert len(forecast.ended) == 1
+    train(forecast, 1, FLAT[:29], now, ends=False)
+    assert len(forecast.ended) == 1
 
 
 # Descriptions ---------------------------------------------------------------------------------------------------------------

@@ -126,7 +126,8 @@ class CrossValidated(Estimator):
             later = sum(trainings(counts[name] - 1, 1) for name in ("dropouts", "penalties"))
             first = counts["l2s"] * counts["rates"]
         epochs = round((first + later) * len(folds) * search.usual_epochs)
-        watched = watchers(name, epochs, objective, callbacks=self.callbacks, verbose=self.verbose)
+        options = {"callbacks": self.callbacks, "verbose": self.verbose, "most_epochs": search.max_epochs}
+        watched = watchers(name, epochs, objective, **options)
         with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
             replay = 0 if self.makes_bag(folds) else min(cores(), len(folds))  # it leaves the other cores idle
             search = replace(search, watcher=watcher, afterwards=replay + (0 if curve is None else len(SHARES) * len(folds)))

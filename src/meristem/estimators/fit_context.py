@@ -71,9 +71,9 @@ class Interrupt(Watcher):
 
 @contextmanager
 def watchers(
-    name: str, epochs: int, objective: Objective, *, callbacks: Any, verbose: Any, before: int = 0
+    name: str, epochs: int, objective: Objective, *, callbacks: Any, verbose: Any, **options: Any
 ) -> Iterator[tuple[WatcherGroup, Callable[[str], None]]]:
-    """Yield the watcher of a fit, and a function that prints a line if `verbose`; `before` are the epochs of earlier fits.
+    """Yield the watcher of a fit, and a function that prints a line if `verbose`; options are those of `Progress.group`.
 
     SIGINT is not handled outside the main thread, which alone may, nor where it has another handler: the command line ends in
     its own order (commands/entry.py).
@@ -83,7 +83,7 @@ def watchers(
     with ExitStack() as stack:
         if handles is signal.default_int_handler:
             stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, interrupt.handle))
-        yield stack.enter_context(watching(name, "fit", epochs, objective, own, verbose=verbose, before=before))
+        yield stack.enter_context(watching(name, "fit", epochs, objective, own, verbose=verbose, **options))
 
 
 @contextmanager

@@ -76,9 +76,9 @@ class FitProcedure:
         if not is_first:
             run = self._train(state, self.knobs, "train")
             return self._within_flash(run, [], None), run
-        knobs, rooms = self._choose_dropout(state), self.estimator._rooms
+        knobs, rooms, is_tree = self._choose_dropout(state), self.estimator._rooms, self.estimator._body == "budding"
         self.watch.expect(float(self.fold is not None))
-        self.watch.may_enlarge(*foresight(rooms, 0))
+        self.watch.may_enlarge(*foresight(rooms, 0, is_tree=is_tree))
         run, room = self._train(state, knobs, "train"), rooms[0]
         for number, larger in enumerate(rooms[1:], 1):
             if not self._is_complete(run) or not (is_crowded(run.best, room) or self._learned_too_little(run)):
@@ -88,7 +88,7 @@ class FitProcedure:
                 other = self._train(self.estimator._new_state(self.table, larger), knobs, f"{ROOM}{number}")
             except DivergedError:
                 break
-            self.watch.may_enlarge(*foresight(rooms, number))
+            self.watch.may_enlarge(*foresight(rooms, number, is_tree=is_tree))
             if not self._is_complete(other):
                 break
             run, room = (other, larger) if other.state.best[0] < run.state.best[0] else (run, room)

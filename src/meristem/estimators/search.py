@@ -221,9 +221,9 @@ class Search:
         The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
         Where that is clearly better, the next lower and the next higher penalty are tried there, too. Returns the last search.
         """
-        sizes, begun = self.estimator._rooms, time.perf_counter()
+        sizes, is_tree, begun = self.estimator._rooms, self.estimator._body == "budding", time.perf_counter()
         search = replace(self, room=sizes[0])
-        self.watcher.may_enlarge(*foresight(sizes, 0))
+        self.watcher.may_enlarge(*foresight(sizes, 0, is_tree=is_tree))
         path, runs = search.one_by_one(**lists)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
             best = path.best()
@@ -234,7 +234,7 @@ class Search:
             members = larger.members(**same)
             self.watcher.expect(AGAIN * len(members) + self.afterwards)
             trial_runs = larger.trained(members, None)
-            self.watcher.may_enlarge(*foresight(sizes, number))
+            self.watcher.may_enlarge(*foresight(sizes, number, is_tree=is_tree))
             trial = larger.path(members, trial_runs)
             gain = trial.scores - path.scores[list(best.members)]  # of the same folds
             if self.watcher.over() or not np.isfinite(trial.scores).all() or not gain.mean() > standard_error(gain):

@@ -131,16 +131,19 @@ def path(
 
 @contextmanager
 def watching(
-    name: str, part: str, epochs: float, objective: Objective, watchers: list[Watcher], *, verbose: Any, before: int = 0
+    name: str, part: str, epochs: float, objective: Objective, watchers: list[Watcher], *, verbose: Any, **options: Any
 ) -> Iterator[tuple[WatcherGroup, Callable[[str], None]]]:
-    """Yield the watchers as one and a function that prints a line, with progress if `verbose`; `epochs` is a guess for all."""
+    """Yield the watchers as one and a function that prints a line, with progress if `verbose`; `epochs` is a guess for all.
+
+    Options are those of `Progress.group`.
+    """
     if not verbose:
         yield WatcherGroup(watchers), lambda line: None
         return
     measure = error_measure(objective.error_name, is_share=objective.error_is_share)
     with Progress() as progress:
         progress.plan({(name, part): epochs})
-        with progress.group(name, part, epochs, measure, before=before) as display:
+        with progress.group(name, part, epochs, measure, **options) as display:
             yield WatcherGroup([display, *watchers]), progress.say
 
 

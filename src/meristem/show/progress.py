@@ -26,7 +26,6 @@ from meristem.train.callbacks import Settings, Watcher
 from meristem.train.train_state import EpochInfo
 
 PLAIN_SECONDS, MOST_SECONDS = 5.0, 600.0  # between the first plain lines; at most
-UNSURE = 1.5  # times as long or short: both estimates are shown
 Key = tuple[str, str]  # model, task
 
 
@@ -41,9 +40,11 @@ def rich_classes() -> Any:
 class GroupWatcher(Watcher):
     """A watcher of the runs of one model on one task that reports finished epochs and the finished share of a long one."""
 
-    def __init__(self, progress: "Progress", key: Key, usual_epochs: float, measure: Measure, before: int):
+    def __init__(
+        self, progress: "Progress", key: Key, usual_epochs: float, measure: Measure, before: int, most_epochs: float = np.inf
+    ):
         self._progress, self._key, self._measure, self._before = progress, key, measure, before
-        self.forecast, self._part, self._is_new_part = Forecast(usual_epochs), "", False
+        self.forecast, self._part, self._is_new_part = Forecast(usual_epochs, most_epochs), "", False
         self.forecast.begin({}, progress.clock())
         self._infos: dict[int, EpochInfo] = {}
 
@@ -140,9 +141,14 @@ class Progress:
         self._plan, self._done, self._planned = dict(epochs), 0.0, 0.0
 
     @contextmanager
-    def group(self, model: str, task: str, usual_epochs: float, measure: Measure, *, before: int = 0) -> Iterator[GroupWatcher]:
-        """Yield the watcher of the runs of one model on one task: `usual_epochs` in all, after `before` epochs earlier."""
-        self._group = watcher = GroupWatcher(self, (model, task), usual_epochs, measure, before)
+    def group(
+        self, model: str, task: str, usual_epochs: float, measure: Measure, *, before: int = 0, most_epochs: float = np.inf
+    ) -> Iterator[GroupWatcher]:
+        """Yield the watcher of the runs of one model on one task.
+
+        They have `usual_epochs` in all, after `before` epochs earlier, and each at most `most_epochs`.
+        """
+        self._group = watcher = GroupWatcher(self, (model, task), usual_epochs, measure, before, most_epochs)
         self._plan[model, task] = max(0.0, self._plan.get((model, task), 0.0) - usual_epochs)  # others of this model and task
         yield watcher
         with self.lock:
@@ -181,13 +187,8 @@ class Progress:
         seconds = self.seconds_left()
         if seconds is None or self._group is None or seconds < 0.5:
             return ""
-        forecast, words = self._group.forecast, describe_time_left(seconds)
-        if forecast.room[0] == np.inf:
-            return words
-        is_likely = forecast.is_room_likely()
-        other = forecast.seconds_left(self.clock(), enlarges=not is_likely) or seconds
-        alternative = f", or {_in_words(other)} {'without' if is_likely else 'with'} larger networks"
-        return words + (alternative if abs(np.log(other / seconds)) > np.log(UNSURE) else "")
+        other = self._group.forecast.alternative(self.clock())
+        return describe_time_left(seconds) + ("" if other is None else f", or {_in_words(other[0])} {other[1]}")
 
     def say(self, line: str) -> None:
         with self.lock:

@@ -11,29 +11,40 @@ for longer. Of several settings those leave that are behind, where others left b
 the later half of a part (of the fit), without the gaps in which programs compile; a larger room is expected to compile as long
 as the first, and to be slower by its size. It follows if the members of the best setting are crowded; settings are compared at
 the epochs that all of them have reached, and one with a lower penalty closes fewer units than the best one before did: the
-square root of the share stays open. The constants were chosen by runs on seven tables (results/log/2026-11-18-time-left.md).
+square root of the share stays open. Before lower penalties are tried, and of trees, whose units nobody counts, it is likely if
+more freedom helps: the least l2 is best, most of the loss is gone, units stay open. Neighboring penalties follow in a larger
+room if its networks are clearly better than those of the same folds before, which is foreseen from the folds that have ended.
+Where two outcomes are far apart, there are two estimates. The constants were chosen by runs on 17 tables
+(results/log/2026-11-18-time-left.md, 2026-11-19-time-left-again.md).
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from statistics import fmean
+from statistics import NormalDist, fmean, stdev
 from typing import Any
 
-LEAST_EPOCHS, LEAST_SECONDS = 8.0, 0.5  # of training, from which a speed is measured
+from meristem.show.part_speed import PartSpeed
+
 BEYOND = 0.1  # of its epochs a member goes on at least, once it has more than any that ended
-COMPILES, LEAST_COMPILING = 8.0, 0.4  # a gap is compiling if it is so many times as long as usual, and so many seconds
 SETTLES = 0.45  # the time in which later programs compile, relative to the first, until it is known
 ROOM = "room-"  # begins the name of a part with larger networks
 FIRST_RUNG = 16  # epochs; where one trains for longer before others begin, none leaves
-TO_THE_END, SHORT = 1.1, 0.15  # settings of several that are trained to their end; the share of a training of each other one
+TO_THE_END, LATER_ENDS = (
+    1.0,
+    1.7,
+)  # settings of several that are trained to their end; in later stages, which keep promising ones
+SHORT = 0.15  # the share of a training of each other one
+LARGER = 1.5  # times as long programs of a larger room compile
+LONGER = 1.1  # times as much work is a training of the same setting there
 SLOWER = 0.65  # the power of the size of a room that an epoch's time is proportional to
-AGAIN = 1.1  # of a trial in a larger room follows for neighboring penalties
+AGAIN = 1.1  # of a trial in a larger room follows for neighboring penalties, if it is better
+EVEN, SURE = 0.5, 0.05  # the chance of that, while nothing is known, and from which on it does not matter
+CLOSE = 1.5**2  # two times whose middle is within a factor of 1.5 of both
+MUCH, LEAST_OPEN = 0.6, 0.2  # where more freedom helps: the most of the first loss that is left; open units, of a crowd
 SETTLING = 1.5  # epochs of the first stage of a schedule that take as long as one of a later stage, in which gates close
 GUESSED = 2.0  # trainings that the first guess counts as
-OWN, LATER = 3, 0.8  # members of a stage, after which only these count; before, those of a later stage take this share
-MOST_MARKS = 4096
+OWN, LATER = 3, 0.7  # members of a stage, after which only these count; before, those of a later stage take this share
 
 
 @dataclass
@@ -41,56 +52,32 @@ class _Member:
     """A member of the current stage."""
 
     setting: tuple[float, ...] = ()
+    fold: int = 0
+    penalty: float | None = None
+    l2: float = 0.0
+    dropout: float = 0.0
     epochs: float = 0.0
     work: float = 0.0  # the same in epochs of the first stage
     stages: list[float] = field(default_factory=lambda: [0.0])  # the work before each stage of its schedule
     is_running: bool = True
     units: float = 0.0  # that are open
+    best_units: float = 0.0  # at the best epoch
     most_units: float = 0.0
-    least_losses: list[float] = field(default_factory=list)  # of held-out rows, after each epoch
+    first_loss: float = 1.0  # of held-out rows
+    least_losses: list[float] = field(default_factory=list)  # likewise, after each epoch
     final: float = inf  # the least since gates close
 
     def final_units(self, stays: float) -> float:
-        """Return the units that will be open, if this share of the most units stays open."""
-        return min(self.units, stays * self.most_units) if self.is_running else self.units
-
-
-@dataclass
-class _Part:
-    """The speed of a part of a fit."""
-
-    expected: float | None  # seconds an epoch, before it is measured
-    compiling: float = 0.0  # seconds that are expected before its first epoch
-    first: float | None = None  # seconds before its first epoch
-    gaps: float = 0.0  # seconds of later gaps
-    marks: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0)])  # epochs and seconds without gaps
-
-    def add(self, epochs: float, gap: float) -> None:
-        """Count epochs that ended after a gap."""
-        if self.first is None:
-            self.first, gap = gap, 0.0
-        usual = self.seconds_per_epoch
-        if usual is not None and gap > max(LEAST_COMPILING, COMPILES * usual * epochs):
-            self.gaps, gap = self.gaps + gap - usual * epochs, usual * epochs
-        self.marks = self.marks[::2] if len(self.marks) > MOST_MARKS else self.marks
-        self.marks.append((self.marks[-1][0] + epochs, self.marks[-1][1] + gap))
-
-    @property
-    def seconds_per_epoch(self) -> float | None:
-        """The speed of the later half, without the first epoch, which has no time of its own."""
-        (epochs, seconds), start = self.marks[-1], self.marks[min(1, len(self.marks) - 1)]
-        is_short = epochs - start[0] < LEAST_EPOCHS and seconds - start[1] < LEAST_SECONDS
-        if is_short or epochs == start[0]:
-            return self.expected
-        before = self.marks[max(1, bisect_left(self.marks, (start[0] + (epochs - start[0]) / 2,)) - 1)]
-        return (seconds - before[1]) / (epochs - before[0])
+        """Return the units of the best network, if this share of the most units stays open."""
+        return min(self.units, stays * self.most_units) if self.is_running else self.best_units
 
 
 class Forecast:
     """Counts epochs of the members of one stage after another, and the time that they take."""
 
-    def __init__(self, epochs: float):
+    def __init__(self, epochs: float, most_epochs: float = inf):
         self.guess, self.later = epochs, 0.0  # epochs in all; trainings to the end that follow this stage
+        self.most_epochs = most_epochs  # of a training
         self.announced: float | None = None  # that follow the next stage
         self.members: dict[int, _Member] = {}
         self.best: list[list[_Member]] = []  # settings of earlier stages in this room that were trained to the end
@@ -98,25 +85,37 @@ class Forecast:
         self.n_before = 0  # of these, of earlier stages
         self.left_at: list[float] = []  # epochs at which members left
         self.earlier = self.last = 0.0  # epochs of earlier stages; the time of the last one
-        self.parts: list[_Part] = []
+        self.parts: list[PartSpeed] = []
         self.latest: list[int] = []  # members of the last epochs
         self.usual: float | None = None  # epochs of a training, by the guess
-        self.room = inf, 1.0  # open units beyond which larger networks follow, and their relative size
+        self.room = inf, 1.0  # open units beyond which larger networks follow (NaN: unknown), and their relative size
+        self.is_larger = False  # than in the first part
+        self.has_dropout = self.is_program_new = False  # a member with dropout has a program of its own
+        self.l2s = set[float]()  # that were tried in this room
+        self.smaller: dict[int, _Member] = {}  # by fold: those of the best setting, while the same is tried in a larger room
 
     def begin(self, settings: Mapping[int, Mapping[str, float]], now: float, *, part: str | None = None) -> None:
         """Begin a stage of these members: those of the stage before have ended. `part` is the name of a new part of the fit."""
-        self.earlier = self.done
+        self.earlier, is_larger = self.done, str(part).startswith(ROOM)
+        self.is_larger = is_larger or (part is None and self.is_larger)
+        self.smaller = {own.fold: own for own in self._best()} if is_larger and len(settings) > 1 else {}
         self.best = [] if part else self.best + [own for own in self._by_setting() if own[0].stages[-1]]
         if part is not None or not self.parts:
-            usual, is_larger = self.seconds_per_epoch, str(part).startswith(ROOM)
+            usual = self.seconds_per_epoch
+            self.l2s = set()
             if usual is not None:
                 at_once = len(set(self.latest))
                 usual *= at_once / max(1, min(at_once, len(settings))) * (self.room[1] ** SLOWER if is_larger else 1.0)
             begun = bool(self.parts) and self.parts[-1].first is not None
-            self.parts = [*self.parts, _Part(usual, self._compiling() if is_larger else 0.0)] if begun else [_Part(None)]
+            self.parts = (
+                [*self.parts, PartSpeed(usual, self._compiling() if is_larger else 0.0)] if begun else [PartSpeed(None)]
+            )
             self.last, self.room = now, (inf, 1.0) if is_larger else self.room
-        values = {m: [value for name, value in own.items() if name not in ("fold", "seed")] for m, own in settings.items()}
-        self.members, self.n_before = {m: _Member(tuple(own)) for m, own in values.items()}, len(self.ended)
+        self.members, self.n_before = {m: _member_of(own) for m, own in settings.items()}, len(self.ended)
+        self.l2s |= {own.l2 for own in self.members.values()}
+        has_dropout = any(own.dropout for own in self.members.values())
+        self.is_program_new = has_dropout and not self.has_dropout and self.parts[-1].first is not None
+        self.has_dropout |= has_dropout
         self.later = max(0.0, self.later - self._trainings()) if self.announced is None else self.announced
         if settings and self.usual is None:
             self.usual = self.guess / (len(settings) + self.later)
@@ -126,7 +125,8 @@ class Forecast:
         """Set the epochs of a member, with the finished share of the current one; `info` is that of the last whole one."""
         own, part = self.members.setdefault(member, _Member()), self.parts[-1]
         work = (epochs - own.epochs) * (SETTLING if len(own.stages) > 1 else 1.0)
-        part.add(work, now - self.last)
+        part.add(work, now - self.last, is_new=self.is_program_new)
+        self.is_program_new = False
         self.last, own.epochs, own.work = now, epochs, own.work + work
         self.latest = [*self.latest[-2 * len(self.members) :], member]
         if info is None:
@@ -134,9 +134,11 @@ class Forecast:
         own.stages += [own.work] * (int(info.stage) + 1 - len(own.stages))
         own.units, loss = float(info.hard_size), float(info.dev_loss)
         own.most_units = max(own.most_units, own.units)
+        own.best_units = own.units if bool(info.improved) else own.best_units
+        own.first_loss = own.first_loss if own.least_losses else loss
         own.least_losses.append(min([loss if loss == loss else inf, *own.least_losses[-1:]]))
         own.final = min(own.final, own.least_losses[-1] if loss != loss else loss) if len(own.stages) > 1 else inf
-        if bool(info.stopped) and own.is_running:
+        if (bool(info.stopped) or epochs >= self.most_epochs) and own.is_running:
             own.is_running = False
             self.ended.append([*own.stages, own.work])
 
@@ -155,35 +157,93 @@ class Forecast:
 
     def epochs_left(self) -> float:
         """Return the epochs of this stage and those that are announced, as if all took as long as now."""
-        return self._stage_left() + self.later * self._full()
+        return self._stage_left() + self._later(EVEN) * self._full()
 
-    def seconds_left(self, now: float, *, enlarges: bool | None = None) -> float | None:
-        """Return an estimate with or without larger networks, None: whichever is likely; None while it is unknown."""
-        speed = self.seconds_per_epoch
-        if speed is None or not self.members:
+    def seconds_left(self, now: float) -> float | None:
+        """Return an estimate: of two outcomes the middle if they are close, else the likelier; None while it is unknown."""
+        both = self._outcomes(now)
+        return None if both is None else (both[0] * both[1]) ** 0.5 if _are_close(*both) else both[0]
+
+    def alternative(self, now: float) -> tuple[float, str] | None:
+        """Return the estimate of the less likely outcome, and what it is, or None if it hardly differs."""
+        both = self._outcomes(now)
+        if both is None or _are_close(*both):
             return None
-        left = self.epochs_left() * speed + self._compiling_left()
-        if self.is_room_likely() if enlarges is None else enlarges:
+        what = "more penalties" if self.smaller else "larger networks"
+        return both[1], f"{'with' if both[1] > both[0] else 'without'} {what}"
+
+    def _outcomes(self, now: float) -> tuple[float, float] | None:
+        """Return the time left if the likelier outcome of what is open comes true, and if the other one does."""
+        if self.seconds_per_epoch is None or not self.members:
+            return None
+        chance, is_likely = self.chance_of_neighbors(), self.is_room_likely()
+        if self.smaller:
+            likelier = float(chance >= 0.5)
+            each = [(False, likelier), (False, 1 - likelier if SURE < chance < 1 - SURE else likelier)]
+        else:
+            each = [(is_likely, EVEN), (not is_likely and self.room[0] != inf, EVEN)]
+        left = [self._seconds(enlarges, neighbors) for enlarges, neighbors in each]
+        first, other = (max(seconds - (now - self.last), BEYOND * seconds) for seconds in left)
+        return first, other
+
+    def _seconds(self, enlarges: bool, neighbors: float) -> float:
+        """Return the time left with or without a larger room, and with a share of its neighboring penalties."""
+        speed = self.seconds_per_epoch or 0.0
+        left = (self._stage_left() + self._later(neighbors) * self._full()) * speed + self._compiling_left()
+        if enlarges:
             n, size = len(self.members) / self._n_settings(), self.room[1] ** SLOWER
-            more = n * (1 + AGAIN * (n > 1)) * size + min(self.later, 1.0) * (size - 1)  # the replay is larger, too
+            more = n * (1 + neighbors * AGAIN * (n > 1)) * size + min(self.later, 1.0) * (size - 1)  # the replay is larger, too
             left += self._compiling() + more * self._full() * speed
-        return max(left - (now - self.last), BEYOND * left)
+        return left
 
     def is_room_likely(self) -> bool:
-        """Return whether the members of the best setting are crowded: by final losses, or those expected from where all are."""
-        if self.room[0] == inf:
+        """Return whether the members of the best setting are crowded, or will be at a penalty that was not tried."""
+        crowd, best = self.room[0], self._best()
+        if crowd == inf or not best:
             return False
-        settings = self._by_setting()
-        running = [own for own in settings if any(member.is_running for member in own)]
-        ended = self.best + [own for own in settings if all(member.final < inf for member in own)]
-        ended.sort(key=lambda own: fmean(member.final for member in own))
-        every = [(fmean(member.final for member in own), own) for own in ended[:1]]
+        if crowd != crowd or (best[0].penalty is not None and not self._is_compared()):
+            left = fmean(own.least_losses[-1] / own.first_loss if own.first_loss > 0 else 1.0 for own in best)
+            stays_open = crowd != crowd or fmean(own.final_units(self._stays()) for own in best) > LEAST_OPEN * crowd
+            return len(self.l2s) > 1 and best[0].l2 == min(self.l2s) and left < MUCH and stays_open
+        return all(own.final_units(self._stays()) > crowd for own in best)
+
+    def _settled(self) -> list[list[_Member]]:
+        """Return the settings of this room whose members all close gates or have ended, the best first."""
+        settled = self.best + [own for own in self._by_setting() if all(member.final < inf for member in own)]
+        return sorted(settled, key=lambda own: fmean(member.final for member in own))
+
+    def _is_compared(self) -> bool:
+        """Return whether several penalties were tried in this room, and all settings of this stage can be compared."""
+        penalties = {own[0].penalty for own in [*self.best, *self._by_setting()]}
+        return len(penalties) > 1 and all(own.least_losses for own in self.members.values())
+
+    def _stays(self) -> float:
+        """Return the share of its most units that a setting with a lower penalty will have at the end."""
+        settled = self._settled()[:1]
+        return fmean(own.units / max(1.0, own.most_units) for own in settled[0]) ** 0.5 if settled else 1.0
+
+    def _best(self) -> list[_Member]:
+        """Return the members of the best setting: by final losses, or those expected from where all are; [] while unknown."""
+        running = [own for own in self._by_setting() if any(member.is_running for member in own)]
+        ended = self._settled()[:1]
+        every = [(fmean(member.final for member in own), own) for own in ended]
         if reached := min((len(member.least_losses) for own in running for member in own), default=0):
             gain = every[0][0] - _loss_at(ended[0], reached) if every else 0.0
             every += [(_loss_at(own, reached) + gain, own) for own in running]
-        best = min(every, key=lambda pair: pair[0], default=(0.0, []))[1]
-        stays = fmean(member.units / max(1.0, member.most_units) for member in ended[0]) ** 0.5 if ended else 1.0
-        return bool(best) and all(member.final_units(stays) > self.room[0] for member in best)
+        return min(every, key=lambda pair: pair[0], default=(0.0, []))[1]
+
+    def chance_of_neighbors(self) -> float:
+        """Return how likely neighboring penalties follow in a larger room: by the gains of the folds that have ended."""
+        pairs = [(self.smaller[own.fold], own) for own in self.members.values() if own.fold in self.smaller]
+        gains = [before.final - own.final for before, own in pairs if not own.is_running]
+        gains = [gain for gain in gains if abs(gain) < inf]
+        if len(gains) < 2 or not (error := stdev(gains) / len(gains) ** 0.5):
+            return EVEN
+        return NormalDist().cdf(fmean(gains) / error - 1)  # they follow from one standard error on
+
+    def _later(self, neighbors: float) -> float:
+        """Return the trainings that follow this stage, with a share of neighboring penalties in a larger room."""
+        return max(0.0, self.later - (1 - neighbors) * AGAIN * len(self.members)) if self.smaller else self.later
 
     def _by_setting(self) -> list[list[_Member]]:
         settings: dict[tuple[float, ...], list[_Member]] = {}
@@ -200,16 +260,22 @@ class Forecast:
         return trainings(settings, max(1, len(self.members)) / settings)
 
     def _full(self) -> float:
-        """Return the work of a training to the end: the mean of those that ended, the shortest first, and of a guess."""
+        """Return the work of a training to the end: the mean of those that ended, with a guess while they are few."""
         guess = self.guess / max(1, len(self.members)) if self.usual is None else self.usual
-        return (sum(own[-1] for own in self.ended) + GUESSED * guess) / (len(self.ended) + GUESSED)
+        if self.smaller:
+            return LONGER * fmean(before.work for before in self.smaller.values())
+        weight = GUESSED if len(self.ended) < OWN else 0.0
+        return (sum(own[-1] for own in self.ended) + weight * guess) / (len(self.ended) + weight)
 
     def _left(self, own: _Member) -> float:
         """Return the work of a member to its end."""
         stage = len(own.stages) - 1
         taken = own.work - own.stages[stage]
-        is_later, of_stage = bool(self.best), self.ended[self.n_before :]
+        is_later, of_stage = bool(self.best) and not self.is_larger, self.ended[self.n_before :]
         every = of_stage if len(of_stage) >= OWN else self.ended
+        if self.smaller and every is not of_stage:  # the same setting, in networks of another size
+            of_before = [[*before.stages, before.work] for before in self.smaller.values() if before.stages[-1]]
+            every = [[LONGER * work for work in before] for before in of_before]
         samples = [ended[-1] - ended[stage] for ended in every if len(ended) > stage + 1]
         longer = [sample - taken for sample in samples if sample > taken]
         expected = fmean(longer) if longer else 0.0 if samples else self._full() - own.work
@@ -220,7 +286,8 @@ class Forecast:
         running = [own for own in self.members.values() if own.is_running]
         if not running:
             return 0.0
-        n_stay, left = TO_THE_END * len(self.members) / self._n_settings(), [self._left(own) for own in running]
+        ends = LATER_ENDS if self.best else TO_THE_END
+        n_stay, left = ends * len(self.members) / self._n_settings(), [self._left(own) for own in running]
         fewest, most = min(own.work for own in running), max(own.work for own in self.members.values())
         none_leaves = not self.left_at and (most > FIRST_RUNG and not fewest)
         if self._n_settings() == 1 or len(running) <= n_stay or none_leaves or fewest > max(self.left_at, default=inf):
@@ -230,12 +297,11 @@ class Forecast:
         return n_stay * fmean(left) + (len(running) - n_stay) * short
 
     def _compiling(self) -> float:
-        """Return the seconds in which the programs of a room compile, from those of the first."""
-        first = self.parts[0]
-        return (first.first or 0.0) + self._gaps()
+        """Return the seconds in which the programs of a larger room compile, from those of the first."""
+        return LARGER * ((self.parts[0].first or 0.0) + self._gaps())
 
     def _gaps(self) -> float:
-        """Return the seconds of later gaps of a room: those of the first, if members ended in it."""
+        """Return the seconds of later gaps of the first room: what they were, if members ended in it."""
         first = self.parts[0]
         return first.gaps if len(self.parts) > 1 or self.ended else max(first.gaps, SETTLES * (first.first or 0.0))
 
@@ -243,11 +309,24 @@ class Forecast:
         part = self.parts[-1]
         if part.compiling and part.first is None:
             return part.compiling
+        if self.is_program_new:
+            return part.first or 0.0
         is_known = bool(self.ended) if len(self.parts) == 1 else not part.compiling or self._has_ended()
-        return 0.0 if is_known else max(0.0, self._gaps() - part.gaps)
+        return 0.0 if is_known else max(0.0, (LARGER if part.compiling else 1.0) * self._gaps() - part.gaps)
 
     def _has_ended(self) -> bool:
         return any(not own.is_running for own in self.members.values())
+
+
+def _member_of(setting: Mapping[str, float]) -> _Member:
+    values = tuple(value for name, value in setting.items() if name not in ("fold", "seed"))
+    return _Member(
+        values, int(setting.get("fold", 0)), setting.get("penalty"), setting.get("l2", 0.0), setting.get("dropout", 0.0)
+    )
+
+
+def _are_close(first: float, other: float) -> bool:
+    return max(first, other) <= CLOSE * min(first, other)
 
 
 def _loss_at(setting: Sequence[_Member], epochs: int) -> float:
@@ -256,9 +335,9 @@ def _loss_at(setting: Sequence[_Member], epochs: int) -> float:
 
 
 def trainings(settings: int, folds: float) -> float:
-    """Return how many trainings to the end settings of a search are, of which most leave early.
+    """Return how many trainings to the end the settings of a later stage of a search are, of which some leave early.
 
     >>> trainings(1, 5), round(trainings(4, 5), 3)
-    (5.0, 7.675)
+    (5.0, 10.225)
     """
-    return folds * float(settings if settings < 2 else TO_THE_END + SHORT * (settings - TO_THE_END))
+    return folds * float(settings if settings < 2 else LATER_ENDS + SHORT * (settings - LATER_ENDS))

@@ -26,7 +26,7 @@ from meristem.tables.leaks_and_drift import (
     leaking_columns,
     telling_gaps,
 )
-from meristem.tables.row_changes import changes_at_a_row, mixed_units, shifted_target
+from meristem.tables.row_changes import changes_at_a_row, drift_with_dates, exchanged_classes, mixed_units, shifted_target
 from meristem.tables.split import CLASS, TableSplit, target_values
 from meristem.tables.split_rule import RANDOM
 from meristem.tables.table_columns import DAY, EPOCH, Table
@@ -38,6 +38,7 @@ FEW_TEST_ROWS, MOST_NAMED = 5, 20  # of a class: 5 of 5 right still means 48 to 
 LEAST_REPEATS, LEAST_VALUES = 3, 10  # of a sentinel; different values of the others
 CODES = (9, 99, 999, 9999, 99999, 999999, 88, 888, 8888, 77, 777)  # usual sentinels, of either sign
 CODE_GAP, SPIKE_GAP = 0.1, 1.0  # between a sentinel and the others, relative to their range
+LEAST_CODE, FEW_GAP, FEW_VALUES = 99, 10.0, 3  # of a column of few values: the size of a code, its gap, and how many others
 LOG_GAP = 0.5  # and to that of the logarithms of positive ones
 ZERO_SHARE, ZERO_LEVEL, ZERO_STEPS = 0.4, 0.25, 3  # the most zeros; other values begin at this share of the median, and steps
 FORETOLD = 0.8  # the area under the curve from which on other columns tell where the zeros are: they are values
@@ -95,7 +96,7 @@ def data_faults(split: TableSplit) -> list[str]:
     measured |= {name: np.concatenate([y, y_test])} if labels is None else {}
     lines += sentinel_values(measured, [key for key in kinds if kinds[key] == DATE])
     lines += mixed_units(measured)
-    lines += _along_rows(split, kinds, targets[0], is_class=labels is not None)
+    lines += _along_rows(split, kinds, targets[0], texts)
     categories = [column for column, kind in kinds.items() if kind == CATEGORY] + [name] * (task == CLASS)
     sides = train | {name: y.astype(float)}, test | {name: y_test.astype(float)}
     if split.has_test_table or split.rule.kind != RANDOM:  # rows that are drawn at random differ by chance alone
@@ -134,17 +135,22 @@ def _copies(split: TableSplit, train: Columns, test: Columns, kinds: Mapping[str
     return nearly_equal({name: train[name] for name in numbers}, {name: test[name] for name in numbers})
 
 
-def _along_rows(split: TableSplit, kinds: Mapping[str, str], targets: np.ndarray, *, is_class: bool) -> list[str]:
+def _along_rows(split: TableSplit, kinds: Mapping[str, str], targets: np.ndarray, labels: Sequence[str] | None) -> list[str]:
     """Return lines about what changes along the rows of the table; by those of a training table alone, if there are two."""
     rows = split.train_rows if split.has_test_table else np.union1d(split.train_rows, split.test_rows)
     rows = rows[:MOST_ROWS]
-    columns = {name: values for name, values in _values(split, split.table, rows).items() if kinds[name] != DATE}
-    y = targets[rows].astype(float)
+    every, y = _values(split, split.table, rows), targets[rows].astype(float)
+    columns = {name: values for name, values in every.items() if kinds[name] != DATE}
     categories = [name for name in columns if kinds[name] == CATEGORY]
     lines = changes_at_a_row(columns, categories, y, rows + 1)
-    if not is_class:
+    if labels is None:
         lines += changes_at_a_row({split.target.name: y}, [], None, rows + 1)
-    return lines + shifted_target(columns, y, is_class=is_class)
+    else:
+        lines += exchanged_classes(columns, y, labels, rows + 1)
+    if split.rule.times is None:
+        numbers = {name: values for name, values in columns.items() if name not in categories}
+        lines += drift_with_dates(numbers, {name: values for name, values in every.items() if kinds[name] == DATE})
+    return lines + shifted_target(columns, y, is_class=labels is not None)
 
 
 def row_keys(
@@ -255,13 +261,16 @@ def _sentinels(levels: np.ndarray, counts: np.ndarray) -> list[int]:
     places: list[int] = []
     for _ in range(2):  # at either end, where another may hide behind the first
         rest = np.setdiff1d(np.arange(len(levels)), places)
-        if len(rest) <= LEAST_VALUES:
+        if len(rest) <= FEW_VALUES:
             break
         for place, nearest, others in ((rest[0], rest[1], rest[1:]), (rest[-1], rest[-2], rest[:-1])):
             value, gap, extent = levels[place], abs(levels[nearest] - levels[place]), np.ptp(levels[others])
             if counts[place] < LEAST_REPEATS:
                 continue
             is_code = abs(value) in CODES and gap >= CODE_GAP * extent
+            if len(rest) <= LEAST_VALUES:  # answers on a scale and 99 for "no answer"
+                places += [int(place)] * bool(is_code and abs(value) >= LEAST_CODE and gap >= FEW_GAP * extent)
+                continue
             is_negative = value < 0 <= levels[others[0]] and value == round(value) and place == rest[0]
             middle = np.median(np.repeat(levels[others], counts[others]))
             step = np.median(np.diff(levels[others]))

@@ -79,14 +79,18 @@ def predictions(inputs: np.ndarray, goals: np.ndarray, model: Any = None) -> np.
     return predicted
 
 
-def forest_predictions(inputs: list[np.ndarray], goals: np.ndarray) -> np.ndarray:
+def new_forest(n_inputs: int) -> Any:
     from sklearn.ensemble import ExtraTreesRegressor
 
+    share = min(1.0, MOST_INPUTS / n_inputs)
+    return ExtraTreesRegressor(TREES, min_samples_leaf=LEAF_ROWS, max_features=share, random_state=0)
+
+
+def forest_predictions(inputs: list[np.ndarray], goals: np.ndarray) -> np.ndarray:
+    """Return out-of-sample predictions of a forest, [rows, goals]."""
     if not inputs:
         return np.repeat(goals.mean(0, keepdims=True), len(goals), 0)
-    share = min(1.0, MOST_INPUTS / len(inputs))
-    forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF_ROWS, max_features=share, random_state=0)
-    return predictions(np.column_stack(inputs), goals, forest)
+    return predictions(np.column_stack(inputs), goals, new_forest(len(inputs)))
 
 
 def area_under_curve(scores: np.ndarray, is_positive: np.ndarray) -> float:

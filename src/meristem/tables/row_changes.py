@@ -1,18 +1,23 @@
-"""Faults along the rows of a file: a column that changes at a row, one in two units, a target that is one row off.
+"""Faults along the rows of a file: a column that changes at a row, one in two units, a target one row off, classes exchanged.
 
     changes_at_a_row(columns, categories, y, numbers) → lines;  mixed_units(columns) → lines
-    shifted_target(columns, y) → lines
+    shifted_target(columns, y) → lines;  exchanged_classes(columns, y, labels, numbers) → lines
+    drift_with_dates(columns, dates) → lines
 
 Rows are in the order of the file or of time. A column changes at a row if its values before and after it hardly overlap, while
 on each side its halves are alike: a sorted or slowly drifting column does not. Nor is it a fault where the target changes with
-it, as in a file that is sorted by class. Imported by data_faults.py.
+it, as in a file that is sorted by class. Two classes are exchanged if what tells them apart in the first third of the rows
+tells them the other way round from a later row on. Imported by data_faults.py.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
+from shlex import quote
 
 import numpy as np
 
 from meristem.check import short
+from meristem.tables.leaks_and_drift import MOST_NAMED, area_under_curve, filled_ranks, forest_predictions, new_forest
 from meristem.tables.row_order import neighbor_correlation
 
 Columns = Mapping[str, np.ndarray]
@@ -35,6 +40,9 @@ MOST_SHIFTED, MOST_COLUMNS, LEAST_GAIN, DEVIATIONS = (
     0.1,
     5.0,
 )  # rows and columns of a shifted target: the gain of R², and in standard errors
+MOST_PAIRED, MOST_CLASSES = 3000, 6  # rows and classes that are compared in pairs
+LEAST_REVERSAL, REVERSAL_Z, LEAST_OF_CLASS = 0.15, 3.5, 8  # of an area from a half; in standard errors; rows on each side
+LEAST_DATED, LEAST_DRIFT, FIFTH = 100, 0.5, 5  # rows with a date; the rank correlation with it
 REMEDY = "look at what happened there (another unit, device or source), and make the column alike or remove it"
 
 
@@ -209,6 +217,94 @@ def shifted_target(columns: Columns, y: np.ndarray, *, is_class: bool) -> list[s
     low, which = ("low", "next row") if best == 1 else ("high", "row before")
     what = f"the target may be one row too {low}: a linear model predicts that of the {which} with R² {other:.2f}"
     return [f"{what}, the row's own with {scores[0]:.2f}; compare with where the table comes from"]
+
+
+def exchanged_classes(columns: Columns, y: np.ndarray, labels: Sequence[str], numbers: np.ndarray) -> list[str]:
+    """Return a line if two classes look exchanged from a row on, or up to one; `numbers` as in `changes_at_a_row`.
+
+    >>> x, rows = np.random.default_rng(0).normal(size=(400, 2)), np.arange(400)
+    >>> y = (x[:, 0] > 0).astype(int)
+    >>> line = exchanged_classes({"a": x[:, 0], "b": x[:, 1]}, np.where(rows < 250, y, 1 - y), ["no", "yes"], rows + 1)[0]
+    >>> line.partition(":")[0]
+    "classes 'no' and 'yes' look exchanged near row 251 of the file"
+    """
+    rows = np.unique(np.linspace(0, len(y) - 1, min(MOST_PAIRED, len(y))).astype(int))
+    y, numbers, third = y[rows].astype(int), numbers[rows], len(rows) // 3
+    counts = np.bincount(y, minlength=len(labels))
+    classes = [label for label in np.argsort(-counts, kind="stable")[:MOST_CLASSES] if counts[label] >= 4 * LEAST_OF_CLASS]
+    if third < LEAST_SIDE or len(classes) < 2 or not columns:
+        return []
+    inputs = [filled_ranks(values[rows]) for values in columns.values()]
+    goals = (y[:, None] == classes).astype(float)
+    for order in (np.arange(len(y)), np.arange(len(y))[::-1]):
+        predicted = _from_first_rows([values[order] for values in inputs], goals[order], third)
+        for first, second in combinations(range(len(classes)), 2):
+            is_pair = goals[order][:, [first, second]].any(1)
+            places, is_first = order[is_pair], goals[order][is_pair, first] > 0
+            cut = _reversal((predicted[:, first] - predicted[:, second])[is_pair], is_first)
+            if cut is None:
+                continue
+            row, (before, after) = cut
+            pair = " and ".join(sorted(short(str(labels[classes[place]])) for place in (first, second)))
+            if order[0] > 0:
+                row, before, after = row - 1, after, before
+            what = f"classes {pair} look exchanged near row {numbers[places[row]]} of the file"
+            how = f"what tells them apart before (AUC {before:.2f}) tells the opposite from there on ({after:.2f})"
+            return [f"{what}: {how}; compare with where the labels come from"]
+    return []
+
+
+def _from_first_rows(inputs: list[np.ndarray], goals: np.ndarray, n: int) -> np.ndarray:
+    """Return predictions of the first n rows, out of sample, and of the others, from these n."""
+    own, z = forest_predictions([values[:n] for values in inputs], goals[:n]), np.column_stack(inputs)
+    return np.concatenate([own, new_forest(len(inputs)).fit(z[:n], goals[:n]).predict(z[n:])])
+
+
+def _reversal(scores: np.ndarray, is_first: np.ndarray) -> tuple[int, tuple[float, float]] | None:
+    """Return from where on high scores belong to the second class, and the areas before and after, or None."""
+    ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / len(scores) - 0.5
+    sums = np.cumsum(np.where(is_first, 1 / is_first.sum(), -1 / (~is_first).sum()) * ranks)
+    row = int(np.argmax(sums)) + 1
+    areas = []
+    for part, sign in ((slice(row), 1), (slice(row, None), -1)):
+        n, m = int(is_first[part].sum()), int((~is_first[part]).sum())
+        if min(n, m) < LEAST_OF_CLASS:
+            return None
+        areas.append(area_under_curve(scores[part], is_first[part]))
+        error = np.sqrt((n + m + 1) / (12 * n * m))
+        if sign * (areas[-1] - 0.5) < max(LEAST_REVERSAL, REVERSAL_Z * error):
+            return None
+    return row, (areas[0], areas[1])
+
+
+def drift_with_dates(columns: Columns, dates: Columns) -> list[str]:
+    """Return a line for each column of dates with which numbers of other columns drift.
+
+    >>> x, days = np.random.default_rng(0).normal(70, 9, 400), np.arange(400.0)
+    >>> drift_with_dates({"weight": x + 30 * days / 400, "age": x[::-1]}, {"visit": days})[0].partition(" (")[0]
+    "with the dates of column 'visit' these drift: 'weight'"
+    """
+    lines = []
+    for date, days in dates.items():
+        drifting = {}
+        for name, values in columns.items():
+            both = ~np.isnan(values) & ~np.isnan(days)
+            some, times = values[both], days[both]
+            if both.sum() < LEAST_DATED or len(np.unique(some)) < LEAST_LEVELS or np.ptp(times) == 0:
+                continue
+            correlation = float(np.corrcoef(_ranks(some), _ranks(times))[0, 1])
+            if abs(correlation) >= LEAST_DRIFT:
+                order, n = np.argsort(times, kind="stable"), len(times) // FIFTH
+                early, late = (float(np.median(some[part])) for part in (order[:n], order[-n:]))
+                drifting[name] = abs(correlation), f"median {early:.4g} in the first fifth, {late:.4g} in the last"
+        if drifting:
+            names = sorted(drifting, key=lambda name: -drifting[name][0])
+            which = ", ".join(f"{short(name)} ({drifting[name][1]})" for name in names[:MOST_NAMED])
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            what = f"with the dates of column {short(date)} these drift: {which}{more}"
+            advice = f"if later rows are to be predicted, give --time-column {quote(date)}"
+            lines.append(f"{what}; a split at random does not show what that costs; {advice}")
+    return lines
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

@@ -36,7 +36,10 @@ class Watcher:
         """Called with about how many trainings to the end follow the next ones, for the time left."""
 
     def may_enlarge(self, units: float, size: float) -> None:
-        """Called with the open units beyond which larger networks are trained, too, and how many times as large they are."""
+        """Called with the open units beyond which larger networks are trained, too, and how many times as large they are.
+
+        Infinity: there are none; NaN: nobody counts the units, as of trees.
+        """
 
     def say(self, line: str) -> None:
         """Called with a line for people: how members are divided among devices."""
