@@ -6,7 +6,8 @@
 
 The table is made first, by a seed: two thirds of the columns numbers, a quarter categories, the others dates, with holes; the
 held-out rows are a table of their own, the same for every number of rows. The command is a process of its own, on two cores,
-and its memory is the account of the system (`resource.getrusage`). Times of baselines are those that `meristem fit` reports.
+and its memory and CPU seconds are the account of the system (`resource.getrusage`). Times of baselines are those that
+`meristem fit` reports.
 """
 
 import argparse
@@ -35,7 +36,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=None)
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--record", type=Path, help="append the result to this file of JSON lines")
+    parser.add_argument("--record", type=Path, help="a file of JSON lines; the result replaces that of the same table")
     parser.add_argument("--draw", type=Path, help="draw what is recorded instead")
     args = parser.parse_args()
     if args.draw:
@@ -44,8 +45,7 @@ def main() -> None:
     point = fit(args.rows, args.columns, args.seconds, args.cores)
     print(json.dumps(point, indent=1))
     if args.record:
-        with args.record.open("a") as file:
-            file.write(json.dumps(point) + "\n")
+        record(args.record, point)
 
 
 def fit(rows: int, columns: int, seconds: float | None, n_cores: int) -> dict[str, Any]:
@@ -61,29 +61,40 @@ def fit(rows: int, columns: int, seconds: float | None, n_cores: int) -> dict[st
         subprocess.run([*map(str, command)], check=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
         took = time.monotonic() - begun
         facts = json.loads((out / "summary.json").read_text())
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "rows": rows,
         "columns": columns,
         "command": " ".join(map(str, ["meristem", "fit", "table.csv", *command[5:]])).replace(folder, "."),
         "limit": seconds,
         "seconds": {"all": round(took, 1)} | {name: facts["seconds"][name] for name in ("reading", "baselines", "search")},
-        "gibibytes": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20, 2),
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "gibibytes": round(usage.ru_maxrss / 2**20, 2),
         "learned_from": facts["rows"]["learned_from"],
         "searched_with": facts["rows"]["searched_with"],
         "n_parameters": facts["n_parameters"],
         "test": facts["test"],
         "baselines": facts["baselines"],
-        "cores": n_cores,
+        "cores": len(cores),
         "machine": platform.machine(),
         "versions": facts["versions"],
     }
 
 
-def draw(record: Path, path: Path) -> None:
+def record(path: Path, point: dict[str, Any]) -> None:
+    """Put a point into a file of them, sorted by rows, in place of that of the same rows, columns and time limit."""
+    points = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    same = ("rows", "columns", "limit")
+    points = [other for other in points if any(other[name] != point[name] for name in same)]
+    points = sorted([*points, point], key=lambda own: [own[name] or 0 for name in same])
+    path.write_text("".join(json.dumps(own) + "\n" for own in points))
+
+
+def draw(recorded: Path, path: Path) -> None:
     """Draw error and time against the number of rows, ours beside the baselines."""
     import matplotlib.pyplot as plt
 
-    points = sorted((json.loads(line) for line in record.read_text().splitlines()), key=lambda point: point["rows"])
+    points = sorted((json.loads(line) for line in recorded.read_text().splitlines()), key=lambda point: point["rows"])
     rows = [point["rows"] for point in points]
     figure, (errors, times) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     names = {"boosting": "gradient boosting", "mlp": "MLP", "linear": "logistic regression"}

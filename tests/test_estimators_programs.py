@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from estimating import CLASSIFIERS, REGRESSORS, programs
+import meristem
+from estimating import CLASSIFIERS, REGRESSORS, iris, programs
 from meristem.estimators.encoded_table import padded_size
+from meristem.estimators.fit_context import collecting_new_objects
 
 RNG = np.random.default_rng(0)
 
@@ -23,6 +25,35 @@ def few_programs_in_memory():
 def data(rows, features, classes):
     X = RNG.normal(size=(rows, features))
     return X, np.arange(rows) % classes if classes else X @ RNG.normal(size=features)
+
+
+def test_a_first_fit_compiles_three_programs_and_nothing_small():
+    """What JAX computes outside of a program it compiles by itself, in milliseconds each: all of that is NumPy."""
+    with programs() as first:
+        meristem.TunnelClassifier(max_width=11, depth=2, learning_rate=0.02, max_epochs=60, random_state=0).fit(*iris())
+    assert first == ["jit(initial_state)", "jit(epoch)", "jit(_settle)"]
+
+
+def test_while_a_fit_lasts_only_new_objects_are_collected():
+    """Those of imports are set aside, also where the fit ends with an exception; the suite has set them aside itself."""
+    seen = []
+
+    def watch(info):
+        seen.append(gc.get_freeze_count())
+        if len(seen) == 2:
+            raise KeyError
+
+    gc.unfreeze()
+    try:
+        with pytest.raises(KeyError):
+            meristem.TunnelClassifier(max_width=11, depth=2, max_epochs=60, callbacks=watch).fit(*iris())
+        assert len(seen) == 2 and min(seen) > 10_000 and gc.get_freeze_count() == 0
+        gc.freeze()
+        with collecting_new_objects():
+            pass
+        assert gc.get_freeze_count() > 10_000, "it was somebody else who set them aside"
+    finally:
+        gc.freeze()
 
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # noise, and two epochs

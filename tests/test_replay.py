@@ -70,6 +70,24 @@ def test_of_several_blocks_the_last_rows_of_each_are_held_out_for_a_temperature(
     assert final.temperature != of_one[0].temperature
 
 
+def test_l2_and_dropout_belong_to_the_number_of_rows():
+    """Dropout of the inputs is an l2 of p / (1 − p) for linear outputs: that of three times the rows is a third."""
+    rng = np.random.default_rng(0)
+    network = Network.create("tunnel", 5, 1, width=8, depth=2, key=jax.random.key(0))
+    recipe = Recipe(batch_size=8, settle=True, price="parameters")
+    x = rng.standard_normal((60, 5)).astype(np.float32)
+    block = prepare(Data(x, (x[:, 0] > 0).astype(np.float32)), network, recipe.task)
+
+    def knobs_of(dropout, times):
+        knobs = Knobs(1e-2, 0.0, l2=0.3, dropout=dropout, weight=np.ones(60, np.float32))
+        run = replay(begin(network, recipe, knobs, jax.random.key(1)), [block], [1, 1, 2])
+        return replay_on_all_rows([run], run.state, [block] * times, 60).knobs
+
+    assert float(knobs_of(None, 3).l2) == pytest.approx(0.1) and knobs_of(None, 3).dropout is None
+    assert float(knobs_of(0.5, 3).dropout) == pytest.approx(0.25) and float(knobs_of(0.0, 3).dropout) == 0
+    assert float(knobs_of(0.5, 1).dropout) == 0.5 and float(knobs_of(0.5, 1).l2) == pytest.approx(0.3)
+
+
 def test_stages_end_in_the_median_where_those_of_the_folds_did():
     network = Network.create("tunnel", 3, 1, width=6, depth=2, key=jax.random.key(0))
     begun = begin(network, Recipe(), Knobs(1e-2, 1e-3), jax.random.key(1))

@@ -167,6 +167,24 @@ def test_many_rows_are_drawn_from_and_all_are_scored(folder, monkeypatch):
     assert rows["searched_with"] == 100 and rows["learned_from"] == rows["train"] > 100 and rows["test"] > 200
 
 
+def test_more_rows_than_the_search_has_make_the_model_better(monkeypatch):
+    """Also with dropout, which helps with few rows, and without which more of them are predicted better."""
+    monkeypatch.setattr(fitting, "MOST_ROWS", 300)
+
+    def table(n, seed):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(n, 16))
+        score = x[:, :8].sum(1) / 2 + x[:, 0] * x[:, 1] + rng.normal(size=n) / 2
+        return pandas.DataFrame(x).add_prefix("x").assign(y=np.digitize(score, [-0.7, 0.7]).astype(str))
+
+    rows, test = table(6000, seed=0), table(4000, seed=1)
+    options = QUICK | {"input_dropouts": [0.5], "refit": "one", "test": test}
+    few, all_rows = (meristem.fit_table(own, target="y", **options).facts for own in (rows[:300], rows))
+    assert few["rows"]["learned_from"] == all_rows["rows"]["searched_with"] == 300 < all_rows["rows"]["learned_from"]
+    assert all_rows["test"]["accuracy"] > few["test"]["accuracy"] + 0.12
+    assert all_rows["test"]["log_loss"] < 0.7 * few["test"]["log_loss"]
+
+
 def test_a_class_that_the_search_has_not_seen_is_left_out_of_the_blocks(monkeypatch):
     monkeypatch.setattr(fitting, "MOST_ROWS", 50)
     x = np.arange(800.0)

@@ -12,6 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, PyTree
 
@@ -27,7 +28,7 @@ class Confined(eqx.Module):
     closed: float = eqx.field(static=True, default=0.0)
 
     @property
-    def is_open(self) -> Bool[Array, "*shape"]:
+    def is_open(self) -> Bool[Array | np.ndarray, "*shape"]:
         return self.value != self.closed
 
     def at(self, value: Float[Array, "*shape"]) -> "Confined":

@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, Axis, along, with_axes
@@ -30,11 +31,11 @@ def reach(declared: Axes, name: str, *, hard: bool = False) -> Any:
     return own() * placed_on(axis, below)
 
 
-def placed_on(axis: Axis, values: Array) -> Array:
+def placed_on(axis: Axis, values: Any) -> Any:
     """Values of the places that an axis stands on, as its own: a place that is none has 0."""
     if axis.at is None:
         return values if axis.per is None else values[..., None, :]
-    return values.at[axis.at].get(mode="fill", fill_value=0)
+    return jnp.asarray(values).at[axis.at].get(mode="fill", fill_value=0)
 
 
 def count(declared: Axes, entry: ArrayAxes, shape: tuple[int, ...]) -> Float[Array, ""] | float:
@@ -101,13 +102,17 @@ def used(module: Any, declared: Axes, name: str) -> Float[Array, " places"]:
     return reduce(jnp.maximum, flags)
 
 
-def size_openness(declared: Axes, name: str) -> Float[Array, "..."]:
-    """How open the places of an axis that is a size are, [places] or [per, places]; those on closed ones are not there."""
+def size_openness(declared: Axes, name: str) -> Float[Array | np.ndarray, "..."]:
+    """How open the places of an axis that is a size are, [places] or [per, places]; those on closed ones are not there.
+
+    Of arrays on the host it is one, too: JAX would compile each operation.
+    """
     axis = declared.axis(name)
     assert axis.openness is not None, "the axis that is the size has gates"
     values = axis.openness()
     below = None if axis.on is None else reach(declared, axis.on, hard=True)
-    return values if below is None else jnp.where(placed_on(axis, below), values, 0)
+    xp: Any = np if isinstance(values, np.ndarray) else jnp
+    return values if below is None else xp.where(placed_on(axis, below), values, 0)
 
 
 def layer_sizes(declared: Axes) -> Float[Array, " layers"]:

@@ -10,6 +10,7 @@ outside of nn reads the arrays of `embed` and `head`: other packages (files, tra
 import inspect
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Self
 
 import equinox as eqx
@@ -166,14 +167,15 @@ class Network(eqx.Module):
         embed = _between(self.embed.axes(), "embed", INPUT, body.trunks[0])
         head = _between(self.head.axes(), "head", body.trunks[-1], OUTPUT)
 
+        used_in, used_out = cache(lambda: used(self.embed, embed, INPUT)), cache(lambda: used(self.head, head, OUTPUT))
+
         def openness() -> Array:
-            own = used(self.embed, embed, INPUT)
-            return own if features is None else own * features.value
+            return used_in() if features is None else used_in() * features.value
 
         arrays = Network(embed.arrays, body.arrays, head.arrays, features=jax.tree.map(lambda _: ArrayAxes((INPUT,)), features))
         ends = {
             INPUT: Axis(openness, None if features is None else lambda: features.is_open),
-            OUTPUT: Axis(lambda: used(self.head, head, OUTPUT)),
+            OUTPUT: Axis(used_out),
         }
         return replace(body, arrays=arrays, axes={**embed.axes, **head.axes, **body.axes, **ends})
 

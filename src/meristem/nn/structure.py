@@ -88,6 +88,7 @@ def structure(body: Any, inputs: Any = None) -> Gates | Nodes:
 
 def structures(body: Any, inputs: Any = None) -> list[Gates | Nodes]:
     """Return what there is to be seen of each stage of a body."""
+    body = jax.device_get(body)  # on the device each operation would be compiled
     declared = body.axes(inputs)
     has_gates = any(map(is_confined, jax.tree.leaves(body, is_leaf=is_confined)))
 

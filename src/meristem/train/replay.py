@@ -45,6 +45,16 @@ def n_held_out(n: int) -> int:
     return min(TEMPERATURE_ROWS, n // 10)
 
 
+def dropout_for(dropout: Any, times: int) -> Any:
+    """Return the dropout of so many times the rows; for linear outputs it is an l2 of dropout / (1 − dropout).
+
+    >>> dropout_for(0.5, 1), dropout_for(0.5, 3), dropout_for(0.0, 3)
+    (0.5, 0.25, 0.0)
+    """
+    strength = dropout / (1 - dropout) / times
+    return strength / (1 + strength)
+
+
 def replay_on_all_rows(
     runs: Sequence[Run],
     state: TrainState,
@@ -56,14 +66,16 @@ def replay_on_all_rows(
     """Train from a state on the first n rows, as long as these runs took on some of them, which held out rows to stop by.
 
     Of several blocks of n rows, such as those of a table of which the runs had a sample, each epoch takes the next: training
-    then takes twice as long, and l2, which belongs to the number of rows, is lower. The network then overfits less than
-    those of the runs, so the last rows of each block are held out for a temperature of its own.
+    then takes twice as long, and l2 and dropout, which belong to the number of rows, are lower. The network then overfits less
+    than those of the runs, so the last rows of each block are held out for a temperature of its own.
     """
     first, row = runs[0], np.arange(len(blocks[0].data.x))
     n_learned = n - n_held_out(n) if len(blocks) > 1 and first.recipe.calibrate else n
     learned, held_out = (row < n_learned).astype(np.float32), ((row >= n_learned) & (row < n)).astype(np.float32)
     weights = jax.device_put((learned, held_out if held_out.any() else learned))
-    l2 = first.knobs.l2 if len(blocks) == 1 else np.asarray(first.knobs.l2) / len(blocks)
-    knobs = first.knobs._replace(weight=weights[0], dev_weight=weights[1], budget=budget, l2=l2)
+    knobs = first.knobs._replace(weight=weights[0], dev_weight=weights[1], budget=budget)
+    if len(blocks) > 1:
+        dropout = None if knobs.dropout is None else dropout_for(np.asarray(knobs.dropout), len(blocks))
+        knobs = knobs._replace(l2=np.asarray(knobs.l2) / len(blocks), dropout=dropout)
     run = of_state(state, first.recipe, knobs, max_capacity=first.max_capacity)
     return replay(run, blocks, stage_ends(runs) * min(2, len(blocks)), watcher)

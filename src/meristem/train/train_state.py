@@ -198,7 +198,8 @@ def fit_to_recipe(state: TrainState, recipe: Recipe) -> TrainState:
     """Return the state of another recipe with an average, or without, as this recipe needs it."""
     if (state.average is not None) == recipe.averages:
         return state
-    return replace(state, average=Average(state.network, jnp.zeros_like(state.epoch)) if recipe.averages else None)
+    none_yet = jax.device_put(np.zeros(state.epoch.shape, np.int32))  # compiles nothing
+    return replace(state, average=Average(state.network, none_yet) if recipe.averages else None)
 
 
 def no_growth(members: tuple[int, ...] = ()) -> Growth:
