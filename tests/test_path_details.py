@@ -10,9 +10,12 @@ import meristem
 from drawing import subplots
 from meristem import Data, Recipe
 from meristem.complexity import UNIT
+from meristem.estimators.search import crowded_point
+from meristem.estimators.training_settings import Room
+from meristem.gate import map_gates
 from meristem.nn import Network
 from meristem.paths.folds import check_weights, constant_losses, fold_weights, has_learned, measured_rows, shuffled_folds
-from meristem.paths.halving import _rungs, better_half, least_loss, promising, trained
+from meristem.paths.halving import _rungs, ahead, better_half, least_loss, promising, trained
 from meristem.paths.members import by_number, default_penalties, grid, settings_of
 from meristem.paths.penalty_path import knobs_of
 from meristem.paths.picture import MOST_NAMES, draw_path
@@ -52,6 +55,41 @@ def test_once_a_network_settles_earlier_losses_do_not_count():
     assert least([np.nan, 0.5], [0, 0]) == 0.5
     assert least_loss(begun) == np.inf
     assert "0.5" not in repr(replace(begun, past={"dev_loss": np.array([0.5])})), "a history is not printed"
+
+
+def test_members_stay_while_they_are_ahead_of_what_others_were_at_that_epoch():
+    network = Network.create("tunnel", 3, 1, width=6, depth=2, key=jax.random.key(0))
+    begun = begin(network, Recipe(), Knobs(1e-2, 1e-3), jax.random.key(1))
+    rivals = [
+        replace(begun, past={"dev_loss": np.array(losses), "stage": np.zeros(3, int)})
+        for losses in ([0.9, 0.8, 0.2], [0.9, 0.6, 0.5])
+    ]
+    settings = np.zeros(2, int)
+    assert ahead([0.7, 0.6], settings, 2, rivals=rivals).tolist() == [True, True], "0.65 for 0.7, though one is behind"
+    assert ahead([0.7, 0.6], settings, 3, rivals=rivals).tolist() == [False, False], "0.65 for 0.35"
+    assert not ahead([np.inf, 0.1], settings, 1, rivals=rivals).any(), "a member that diverged"
+
+
+def test_the_setting_for_a_larger_room_is_the_best_or_a_lower_penalty_as_good_that_fills_the_room():
+    """Networks whose units fill the room at the two lowest of three penalties."""
+    key, room = jax.random.key(0), Room(4, 1)
+    network = Network.create("tunnel", 2, 1, width=4, depth=1, key=key)
+    full = map_gates(lambda gate: gate.at(jax.numpy.ones_like(gate.value)), network)
+    empty = map_gates(lambda gate: gate.at(jax.numpy.zeros_like(gate.value)), network)
+
+    def tried(losses, networks):
+        penalties = [1e-3, 1e-2, 1e-1]
+        path = replace(table(losses, penalties), networks=tuple(own for own in networks for _ in losses[0]))
+        point = crowded_point(path, room)
+        return None if point is None else point.penalty
+
+    flat = [[1.0, 1.3, 1.1], [1.2, 1.1, 1.05], [1.1, 1.2, 1.0]]
+    assert tried(flat, [full, full, empty]) == 1e-3, "as good as the best, within its standard error"
+    assert tried(flat, [empty, full, empty]) == 1e-2
+    assert tried(flat, [full, full, full]) == 1e-1, "the best itself"
+    assert tried(flat, [empty, empty, empty]) is None
+    worse = [[2.0, 2.3, 2.1], [2.2, 2.3, 2.0], [1.1, 1.2, 1.0]]
+    assert tried(worse, [full, full, empty]) is None
 
 
 def test_a_setting_as_good_as_the_limit_is_not_better():

@@ -27,10 +27,10 @@ from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.network import divide_outputs, trim_ends
 from meristem.paths.folds import Fold, constant_losses, fold_weights, has_learned
-from meristem.paths.halving import Stays, better_half, promising, trained
+from meristem.paths.halving import Stays, ahead, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
 from meristem.paths.penalty_path import MemberResult, knobs_of, result_of
-from meristem.paths.result import Path, standard_error
+from meristem.paths.result import Path, Point, standard_error
 from meristem.report.thresholds import choose_threshold
 from meristem.show.time_left import AGAIN, ROOM, trainings
 from meristem.train.callbacks import WatcherGroup
@@ -216,31 +216,32 @@ class Search:
         return self.path(members, runs, time.perf_counter() - begun), runs
 
     def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
-        """Search one by one in the smallest room; where the best networks are crowded, try their setting in a larger one.
+        """Search one by one in the smallest room, then try a setting whose networks are crowded there in a larger one.
 
         The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
-        Where that is clearly better, the next lower and the next higher penalty are tried there, too. Returns the last search.
+        Where the larger room is clearly better, neighboring penalties are tried there, too. Returns the last search.
         """
         sizes, is_tree, begun = self.estimator._rooms, self.estimator._body == "budding", time.perf_counter()
         search = replace(self, room=sizes[0])
         self.watcher.may_enlarge(*foresight(sizes, 0, is_tree=is_tree))
         path, runs = search.one_by_one(**lists)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
-            best = path.best()
-            if self.watcher.over() or not all(is_crowded(path.networks[m], small) for m in best.members):
+            best, tried = path.best(), crowded_point(path, small)
+            if self.watcher.over() or tried is None:
                 break
             larger = replace(search, room=room, part=f"{ROOM}{number}")
-            same = {name: [getattr(best, knob)] for name, knob in LISTS.items()}
+            same = {name: [getattr(tried, knob)] for name, knob in LISTS.items()}
             members = larger.members(**same)
             self.watcher.expect(AGAIN * len(members) + self.afterwards)
-            trial_runs = larger.trained(members, None)
+            stays = None if tried is best else partial(ahead, rivals=[runs[m] for m in tried.members])
+            trial_runs = larger.trained(members, stays)
             self.watcher.may_enlarge(*foresight(sizes, number, is_tree=is_tree))
-            trial = larger.path(members, trial_runs)
-            gain = trial.scores - path.scores[list(best.members)]  # of the same folds
+            trial, same_folds = larger.path(members, trial_runs), list(best.members)
+            gain = trial.scores - path.scores[same_folds]
             if self.watcher.over() or not np.isfinite(trial.scores).all() or not gain.mean() > standard_error(gain):
                 break
-            lower = sorted(penalty for penalty in lists["penalties"] if penalty < best.penalty)
-            higher = sorted(penalty for penalty in lists["penalties"] if penalty > best.penalty)
+            lower = sorted(penalty for penalty in lists["penalties"] if penalty < tried.penalty)
+            higher = sorted(penalty for penalty in lists["penalties"] if penalty > tried.penalty)
             if neighbors := lower[-1:] + higher[:1]:
                 more = larger.members(**same | {"penalties": neighbors})
                 stays = partial(promising, limit=trial.best().loss)
@@ -311,6 +312,18 @@ class Search:
         members, runs = members + [more[m] for m in begun], runs + [new[m] for m in begun]
         order = sorted(range(len(members)), key=lambda m: members[m].penalty)
         return [members[m] for m in order], [runs[m] for m in order]
+
+
+def crowded_point(path: Path, room: Room) -> Point | None:
+    """Return the setting to try in a larger room: the best, or a lower penalty as good, whose networks are crowded in this one.
+
+    In a room that is too small lower penalties gain nothing, so that the best one may be so high that nothing is crowded.
+    """
+    best = path.best()
+    lower = [p for p in path.points if p.penalty < best.penalty and p.knobs | {"penalty": best.penalty} == best.knobs]
+    as_good = [point for point in lower if best.score - point.score <= point.standard_error]
+    full = (point for point in (best, *as_good) if all(is_crowded(path.networks[m], room) for m in point.members))
+    return next(full, None)
 
 
 @dataclass(frozen=True, eq=False)

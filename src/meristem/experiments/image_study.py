@@ -28,7 +28,7 @@ from meristem.train.training_data import Data
 
 PENALTY, RATE, EPOCHS, BATCH = 3e-5, 1e-2, 40, 128
 WIDTH, BLOCKS, STAGES = 32, 3, 3
-WEIGHT_DECAY, B2 = 0.02, 0.99
+WEIGHT_DECAY, B2, SMOOTHING = 0.02, 0.99, 0.1
 NO_AUGMENTATION = "none"
 
 
@@ -49,7 +49,7 @@ class ImageOptions(Options):
         default_text="what keeps the classes of this set",
     )
     smoothing: tuple[float, ...] = numbers_option(
-        (0.0,), "the share of a target that goes to all classes alike", "of at least 0 and below 1", lambda v: 0 <= v < 1
+        (SMOOTHING,), "the share of a target that goes to all classes alike", "of at least 0 and below 1", lambda v: 0 <= v < 1
     )
     batch_size: int = integer_option(BATCH, "images in a step")
     models: tuple[str, ...] = choice_option(("conv-inverted",), IMAGE_BODIES, f"with commas, of {', '.join(IMAGE_BODIES)}")

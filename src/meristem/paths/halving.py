@@ -2,8 +2,8 @@
 
 With a rule of which members stay, settings are compared at some epochs (rungs) by their least held-out loss, fold by fold, and
 the others stop for good: `better_half` keeps half of them, `promising` also those that are within the standard error of the
-difference to the best. Whoever `trainer_of` (train/loop.py) names trains the members of
-a rung: this process or the workers of an executor.
+difference to the best, `ahead` all while they are better than other runs were at that epoch. Whoever `trainer_of`
+(train/loop.py) names trains the members of a rung: this process or the workers of an executor.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from meristem.train.run import Run
 from meristem.train.training_data import Prepared
 
 FIRST_RUNG = 16, 400  # epochs and steps, whichever is longer; each later rung is twice as far
-Stays = Callable[[Sequence[float], np.ndarray], np.ndarray]  # (losses, settings) → whether each member stays
+Stays = Callable[[Sequence[float], np.ndarray, int], np.ndarray]  # (losses, settings, epochs) → whether each member stays
 SETTLED = 3  # epochs of settling after which earlier losses do not count
 
 
@@ -44,7 +44,8 @@ def trained(
         rungs = _rungs(max_epochs, passes * steps_per_epoch(len(prepared.data.x), runs[0].recipe.batch_size))
     for rung, pause_at in enumerate([*rungs, max_epochs]):
         if rung and stays is not None:
-            leaves = remains & ~stays([least_loss(run) if remains[m] else np.inf for m, run in members.items()], settings)
+            losses = [least_loss(run) if remains[m] else np.inf for m, run in members.items()]
+            leaves = remains & ~stays(losses, settings, rungs[rung - 1])
             remains &= ~leaves
             watcher.leave([m for m in np.flatnonzero(leaves).tolist() if not members[m].stopped])
         running = {m: run for m, run in members.items() if remains[m] and not run.stopped}
@@ -54,7 +55,13 @@ def trained(
     return list(members.values())
 
 
-def promising(losses: Sequence[float], settings: np.ndarray, limit: float = -np.inf) -> np.ndarray:
+def ahead(losses: Sequence[float], settings: np.ndarray, epochs: int, *, rivals: Sequence[Run]) -> np.ndarray:
+    """Return that all members stay if they are better than their rivals were after so many epochs, on average."""
+    gain = np.array([least_loss(run, epochs) for run in rivals]) - np.asarray(losses)
+    return np.full(len(gain), gain.mean() > 0)
+
+
+def promising(losses: Sequence[float], settings: np.ndarray, epochs: int = 0, *, limit: float = -np.inf) -> np.ndarray:
     """Return which members stay: the better half of settings, and all within a standard error of the best or below `limit`."""
     loss, stays = np.asarray(losses, float), better_half(losses, settings)
     best = loss[settings == _means(losses, settings).argmin()]
@@ -65,7 +72,7 @@ def promising(losses: Sequence[float], settings: np.ndarray, limit: float = -np.
     return stays | (_means(losses, settings)[settings] < limit)
 
 
-def better_half(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
+def better_half(losses: Sequence[float], settings: np.ndarray, epochs: int = 0) -> np.ndarray:
     """Return which members stay: those of the better half of the remaining settings; one that stopped early has loss ∞."""
     means = _means(losses, settings)
     n_staying = max(1, -(-int(np.isfinite(means).sum()) // 2))
@@ -77,12 +84,12 @@ def _means(losses: Sequence[float], settings: np.ndarray) -> np.ndarray:
     return np.array([np.asarray(losses)[settings == number].mean() for number in range(settings.max() + 1)])
 
 
-def least_loss(run: Run) -> float:
-    """Return the least held-out loss so far, infinity if there is none; once a network settles, only losses since count."""
+def least_loss(run: Run, epochs: int | None = None) -> float:
+    """Return the least held-out loss (of the first `epochs`), infinity if there is none; once a network settles, that since."""
     if not run.infos and not run.past:
         return np.inf
-    losses = run.recorded("dev_loss")
-    if run.recipe.settle and len(since := losses[run.recorded("stage") >= 1]) >= SETTLED:
+    losses = run.recorded("dev_loss")[:epochs]
+    if run.recipe.settle and len(since := losses[run.recorded("stage")[:epochs] >= 1]) >= SETTLED:
         losses = since
     return float(np.where(np.isnan(losses), np.inf, losses).min())
 

@@ -226,16 +226,13 @@ def scan_batches(
 
 
 def _batches(data: Data, size: int, key: PRNGKeyArray, part: Int[Array, ""], parts: int, length: int) -> Batch:
-    """Return the `length` batches of a part; the last batch is filled up with samples of weight 0, the last part with steps.
-
-    They are samples of the first batches, for statistics of a batch (nn/batch_norm.py) count all samples in it.
-    """
+    """Return the `length` batches of a part; the last batch is filled up with samples of weight 0, the last part with steps."""
     n, padded = data.x.shape[0], parts * length * size
     keys = jax.random.split(key, parts * length + 1)
     order = jax.random.permutation(keys[0], n)
     weight = is_real = None
     if padded != n:
-        order = jnp.resize(order, (padded,))
+        order = jnp.resize(order, (padded,))  # not copies of one: statistics of a batch count them, too
         real = (jnp.arange(padded) < n).reshape(-1, size).astype(jnp.result_type(float))
         weight = real / jnp.maximum(real.sum(1, keepdims=True), 1)
         is_real = real.any(1) if padded - n >= size else None
