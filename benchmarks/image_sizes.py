@@ -40,6 +40,7 @@ def train(job: Line) -> list[Line]:
     import optax
 
     import meristem
+    from meristem.cache import keep_programs
     from meristem.compact import compact
     from meristem.experiments import STUDIES
     from meristem.experiments.image_study import B2, PENALTY, RATE, WEIGHT_DECAY, ImageOptions, images_network
@@ -50,6 +51,7 @@ def train(job: Line) -> list[Line]:
     from meristem.train.metrics import evaluate
     from meristem.train.optimizer import decay_mask, scale_by_rate
 
+    keep_programs()  # budgets and seeds share them
     options = ImageOptions(data=Path(job["data"]), max_epochs=job["epochs"], images=job["images"], width=job["width"])
     (task,) = STUDIES[job["set"]].plan(options).tasks
     recipe, key, start = task.recipe, seed_keys([job["seed"]], 1)[0], seed_keys([job["seed"]], 0)[0]
@@ -113,7 +115,8 @@ def run(args: argparse.Namespace) -> None:
     done = {(line["set"], line["size"], line["seed"]) for line in lines}
     shared = {"data": args.data, "epochs": args.epochs, "images": args.images, "body": args.body, "width": args.width}
     jobs = [dict(zip(("set", "size"), job.split(":"), strict=True)) for job in args.jobs.split(",")]
-    waiting = [shared | job | {"seed": seed} for seed in range(args.seeds) for job in jobs]
+    order = sorted(jobs, key=lambda job: [own["set"] for own in jobs[: jobs.index(job)]].count(job["set"]))  # sets in turns
+    waiting = [shared | job | {"seed": seed} for seed in range(args.seeds) for job in order]
     waiting = [job for job in waiting if (job["set"], job["size"], job["seed"]) not in done]
     running: list[subprocess.Popen[str]] = []
     environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
