@@ -174,6 +174,7 @@ def test_a_line_without_end_is_refused_before_it_is_held(tmp_path):
     assert done.returncode == 2 and "line 3 holds a NUL byte at place 2" in done.stderr
 
 
+@pytest.mark.filterwarnings("ignore:Error writing persistent compilation cache entry")  # what takes long on a busy machine
 @pytest.mark.usefixtures("fitted")
 def test_a_disk_that_is_full_leaves_what_was_there(place):
     import resource

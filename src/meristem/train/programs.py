@@ -154,8 +154,8 @@ def _compiled(function: Callable[..., Any], *axes: int | None, is_flat: bool = F
 
 def compiles_fast(recipe: Recipe) -> bool:
     """Return whether programs have FAST_OPTIONS: on a CPU, unless JAX_DISABLE_MOST_OPTIMIZATIONS asks for level 0 anyway."""
-    asked = recipe.compile_fast and jax.default_backend() == "cpu"
-    return asked and not jax.config.read("jax_disable_most_optimizations")
+    is_requested = recipe.compile_fast and jax.default_backend() == "cpu"
+    return is_requested and not jax.config.read("jax_disable_most_optimizations")
 
 
 def over_members(function: Callable[..., Any], axes: tuple[int | None, ...], population: Any) -> Callable[..., Any]:
