@@ -55,7 +55,7 @@ class Axis:
     """The places of a dimension; functions, for most of them are asked of few axes."""
 
     openness: Callable[[], Float[Array, "..."]] | None = None  # [places], or [per, places]; None: all are open
-    is_open: Callable[[], Bool[Array, "..."]] | None = None
+    is_open: Callable[[], Bool[Array | np.ndarray, "..."]] | None = None
     per: str | None = None  # the axis by whose places the openness differs: units by layer
     on: str | None = None  # the axis on whose places its own stand
     at: Int[Array, "..."] | None = None  # which place of it each stands on; None: its own
