@@ -77,15 +77,16 @@ def test_the_setting_for_a_larger_room_is_the_best_or_a_lower_penalty_as_good_th
     full = map_gates(lambda gate: gate.at(jax.numpy.ones_like(gate.value)), network)
     empty = map_gates(lambda gate: gate.at(jax.numpy.zeros_like(gate.value)), network)
 
-    def tried(losses, networks):
+    def tried(losses, networks, or_lower=True):
         penalties = [1e-3, 1e-2, 1e-1]
         path = replace(table(losses, penalties), networks=tuple(own for own in networks for _ in losses[0]))
-        point = crowded_point(path, room)
+        point = crowded_point(path, room, or_lower=or_lower)
         return None if point is None else point.penalty
 
     flat = [[1.0, 1.3, 1.1], [1.2, 1.1, 1.05], [1.1, 1.2, 1.0]]
     assert tried(flat, [full, full, empty]) == 1e-3, "as good as the best, within its standard error"
     assert tried(flat, [empty, full, empty]) == 1e-2
+    assert tried(flat, [full, full, empty], or_lower=False) is None
     assert tried(flat, [full, full, full]) == 1e-1, "the best itself"
     assert tried(flat, [empty, empty, empty]) is None
     worse = [[2.0, 2.3, 2.1], [2.2, 2.3, 2.0], [1.1, 1.2, 1.0]]

@@ -226,7 +226,7 @@ class Search:
         self.watcher.may_enlarge(*foresight(sizes, 0, is_tree=is_tree))
         path, runs = search.one_by_one(**lists)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
-            best, tried = path.best(), crowded_point(path, small)
+            best, tried = path.best(), crowded_point(path, small, or_lower=is_tree)
             if self.watcher.over() or tried is None:
                 break
             larger = replace(search, room=room, part=f"{ROOM}{number}")
@@ -314,14 +314,14 @@ class Search:
         return [members[m] for m in order], [runs[m] for m in order]
 
 
-def crowded_point(path: Path, room: Room) -> Point | None:
-    """Return the setting to try in a larger room: the best, or a lower penalty as good, whose networks are crowded in this one.
+def crowded_point(path: Path, room: Room, *, or_lower: bool) -> Point | None:
+    """Return the setting to try in a larger room: the best, if its networks are crowded, or a lower penalty that is as good.
 
-    In a room that is too small lower penalties gain nothing, so that the best one may be so high that nothing is crowded.
+    With a single leaf lower penalties may gain nothing, so that the best one is so high that nothing is crowded.
     """
     best = path.best()
     lower = [p for p in path.points if p.penalty < best.penalty and p.knobs | {"penalty": best.penalty} == best.knobs]
-    as_good = [point for point in lower if best.score - point.score <= point.standard_error]
+    as_good = [point for point in lower if or_lower and best.score - point.score <= point.standard_error]
     full = (point for point in (best, *as_good) if all(is_crowded(path.networks[m], room) for m in point.members))
     return next(full, None)
 
