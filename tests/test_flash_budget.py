@@ -100,6 +100,9 @@ def test_a_budget_of_flash_that_cannot_be_is_one_line():
         ]:
             with pytest.raises(ValueError, match=words):
                 kind(**TINY_IMAGES | {"budget": "2 KB"} | options).fit(*stripes())
+    for kind, data in ((meristem.TunnelClassifier, (X, y)), (meristem.TunnelImageClassifier, stripes())):
+        with pytest.raises(ValueError, match="budget='2 KB' is for fit; for partial_fit give a number of parameters"):
+            kind(budget="2 KB").partial_fit(*data, classes=np.unique(data[1]))
     for wrong in ("2 XB", "two", "900", "0 KB", "-1 KB", 2.5, True):
         with pytest.raises(ValueError, match=r"^budget=.* must be an integer of at least 1, bytes of flash.* or None"):
             check_parameter("budget", wrong)

@@ -68,6 +68,8 @@ class FlashBudget:
             return None
         if recipe.price == "units" or not recipe.settle:
             raise ValueError(f"budget={estimator.budget!r} needs a price other than 'units', and settle=True.")
+        if table.is_stream:
+            raise ValueError(f"budget={estimator.budget!r} is for fit; for partial_fit give a number of {estimator.price}.")
         self = cls(bytes_of(estimator.budget), estimator.bits, *_as_shipped(table, columns))
         least = self.bytes_of([least_open(network)] * n_networks)
         if least > self.n_bytes:

@@ -124,7 +124,7 @@ class TunnelImageClassifier(ImageClassifierBase):
             state = continued(self._state_) if continues else self._new_state(table)
             recipe = self._recipe(table, next(iter(state.epoch.devices())).platform)
             knobs = self._knobs(None if table.is_stream else epochs)
-            flash = None if table.is_stream else FlashBudget.of(self, table, state.network, recipe)
+            flash = FlashBudget.of(self, table, state.network, recipe)
             knobs = knobs if flash is None else knobs._replace(budget=flash.first())
             prepared = prepare(padded(table), state.network, recipe.task)
             with checkpointing(self, table, watch, say) as watcher:

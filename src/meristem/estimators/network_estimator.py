@@ -150,7 +150,7 @@ class NetworkEstimator(TrainingSettings):
             is_patient = has_dev and isinstance(self.patience, str)
             recipe = self._recipe(targets, 0 if is_stream else n, has_dev=has_dev, work=work, is_patient=is_patient)
             knobs = self._knobs(facts, table, is_patient=dev is not None)
-            flash = None if is_stream else FlashBudget.of(self, table, state.network, recipe)
+            flash = FlashBudget.of(self, table, state.network, recipe)
             knobs = knobs if flash is None else knobs._replace(budget=flash.first())
             prepared = prepared_data(table, state.network, recipe.task, dev)
             with checkpointing(self, table, watch, say, dev) as watcher:
