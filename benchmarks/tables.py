@@ -110,6 +110,31 @@ def tabular() -> str:
     return markdown(columns, rows)
 
 
+def coverage() -> str:
+    """What benchmarks/coverage.py recorded: means over tables, and how many larger tables are as close as they must be."""
+    record, rows = recorded("coverage.json"), []
+    each = list(record["tables"].values())
+    for name, key, size in (
+        ("intervals of numbers", "coverage", "width"),
+        ("linear quantile regression", "linear_coverage", "linear_width"),
+        ("quantiles of boosting", "boosting_coverage", "boosting_width"),
+        ("sets of classes", "coverage", "size"),
+        ("sets that may be empty", "exact_coverage", "empty"),
+    ):
+        runs = [own for own in each if key in own and size in own]
+        if not runs:
+            continue
+        error = key.replace("coverage", "standard_error")
+        large = [own for own in runs if own["rows"] >= 1000 and error in own]
+        close = [own for own in large if abs(own[key] - record["coverage"]) <= 0.02 + 2 * own[error]]
+        means = (statistics.mean(own[column] for own in runs) for column in (key, size))
+        coverage, extent = (f"{mean:.3f}" for mean in means)
+        extent = "–" if size == "empty" else extent
+        rows.append([name, str(len(runs)), coverage, extent, f"{len(close)} of {len(large)}" if large else "–"])
+    columns = ["", "tables", f"mean coverage, {record['coverage']} promised", "mean width or size"]
+    return markdown([*columns, "tables of 1,000 rows or more within 2 points and 2 standard errors"], rows)
+
+
 def tables() -> dict[str, str]:
     """The name in the page's comment → the table below it."""
     return {
@@ -119,6 +144,7 @@ def tables() -> dict[str, str]:
         "speed": speed(),
         "gpu": gpu(),
         "tabular": tabular(),
+        "coverage": coverage(),
     }
 
 

@@ -11,6 +11,8 @@ import meristem
 from commanding import meristem_here
 from meristem.estimators.conformal import ClassScores, HeldOut, NumberScores
 from meristem.estimators.estimator_file import pack_search, unpack_search
+from meristem.report.scoring import CLASS, NUMBER
+from meristem.report.sections import _coverage_text
 from meristem.targets import Classes, Numbers
 
 pytestmark = [
@@ -155,6 +157,13 @@ def test_models_that_have_none_say_so():
     quantile = meristem.TunnelRegressorCV(**QUICK | small, loss="quantile").fit(X[:40], Y[:40])
     with pytest.raises(ValueError, match="loss='quantile', whose predictions are quantiles"):
         quantile.predict_interval(X)
+
+
+def test_the_report_says_why_sets_of_one_class_cover_more_than_was_asked():
+    (line,) = _coverage_text((0.98, 1.0), CLASS)
+    assert line.endswith("no set is empty, so they hold it at least as often as the likeliest class is right.")
+    for coverage, task in (((0.9, 1.6), CLASS), ((0.9, 1.0), NUMBER)):
+        assert "empty" not in _coverage_text(coverage, task)[0]
 
 
 def test_tables_the_command_and_the_report(tmp_path):

@@ -75,18 +75,23 @@ def score_section(data: ReportData) -> Section | None:
     text = f"{MEASURES[measure]} {data.baselines_note if data.baselines else ''}".strip()
     finite = {name: own_values for name, own_values in values.items() if np.isfinite(own_values[0])}
     chart = score_chart(measure, list(finite), np.array(list(finite.values())), tables[0].in_words())
-    return Section("score", "Score and baselines", [text, *_coverage_text(data)], [chart], tables)
+    return Section("score", "Score and baselines", [text, *_coverage_text(data.coverage, data.task)], [chart], tables)
 
 
-def _coverage_text(data: ReportData) -> list[str]:
-    """Return how many rows are in their intervals or sets, of a model that has them."""
-    if data.coverage is None:
+def _coverage_text(coverage: tuple[float, float] | None, task: str) -> list[str]:
+    """Return how many rows are in their intervals or sets, and how wide these are, of a model that has them."""
+    if coverage is None:
         return []
-    share, mean = data.coverage
-    is_class = data.task == CLASS
+    share, mean = coverage
+    is_class = task == CLASS
     size = f"a {'size' if is_class else 'width'} of {significant(mean)}"
     name = f"{percent(COVERAGE)} prediction {'sets' if is_class else 'intervals'}"
-    return [f"Its {name} hold the true value in {percent(share)} of these rows, with {size} on average."]
+    least = (
+        "; no set is empty, so they hold it at least as often as the likeliest class is right"
+        if is_class and mean < 1.05
+        else ""
+    )
+    return [f"Its {name} hold the true value in {percent(share)} of these rows, with {size} on average{least}."]
 
 
 def _metrics_table(data: ReportData) -> Table:
