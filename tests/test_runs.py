@@ -95,6 +95,16 @@ def test_members_come_apart_and_together_again():
     assert run.member(1).history["loss"].shape == (3,) and run.history["layer_sizes"].shape == (3, 2, 1)
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="elsewhere they are put together on the device")
+def test_on_a_cpu_members_come_together_without_a_program_for_their_number():
+    """A program of a thousand operands for each shape took seven seconds and a hundred mebibytes."""
+    run = begin(population("tunnel", list(range(7))), RECIPE, KNOBS, seed_keys(range(7), 1))
+    members = run.each()
+    with programs() as compiled:
+        again = stacked(members)
+    assert compiled == [] and same_run(again, run)
+
+
 def test_members_that_stop_at_different_epochs_have_histories_of_their_own_length():
     recipe = Recipe(batch_size=16, patience=2)
     options = {"learning_rate": np.array([1e-12, 1e-2]), "penalty": 1e-3, "key": seed_keys([0, 1], 1), "recipe": recipe}

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from meristem.check import as_key, check_size
 from meristem.nn.model_growth import resize
@@ -233,11 +234,19 @@ def stacked(runs: Sequence[Run]) -> Run:
     most = max(run.last.capacity for run in runs)
     states = [run.state if run.last.capacity == most else with_capacity(run.state, most) for run in runs]
     members = zip(states, with_equal_capacity([run.best for run in runs]), [run.knobs for run in runs], strict=True)
-    state, best, knobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
+    state, best, knobs = jax.tree.map(_stack, *members)
     best_epoch, begun_at = (np.stack([getattr(run, name) for run in runs]) for name in ("best_epoch", "begun_at"))
     capacities = tuple((run.last.capacity, run.best.capacity) for run in runs) if most else ()
     changed = replace(runs[0], state=state, best=best, best_epoch=best_epoch, knobs=knobs, begun_at=begun_at)
     return replace(changed, capacities=capacities, past=_side_by_side([run.history for run in runs]), infos=())
+
+
+def _stack(*leaves: Array) -> Array:
+    """Return arrays as one, on a CPU by NumPy: JAX compiles a program of as many operands as there are, for each shape."""
+    if jax.default_backend() != "cpu" or jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+        return jnp.stack(leaves)
+    stack: Array = jax.device_put(np.stack([np.asarray(leaf) for leaf in leaves]))
+    return stack
 
 
 def _side_by_side(columns: Sequence[History]) -> History:
