@@ -133,8 +133,8 @@ def leaking_columns(columns: Columns, y: np.ndarray, labels: Sequence[str] | Non
                 removed = tenths_of_percent(shares[name][goal])
                 what = f"alone gives {names[goal]} away: it removes {removed} of a constant prediction's error"
                 named = [short(other) for other in suspects[:MOST_LEAKS]]
-                others = "all other columns" if named == [short(name)] else f"all columns but {', '.join(named)}"
-                lines.append(f"column {short(name)} {what}, {others} {tenths_of_percent(max(0, rest[goal]))}; {REMEDY}")
+                compared = "all other columns" if named == [short(name)] else f"all columns but {', '.join(named)}"
+                lines.append(f"column {short(name)} {what}, {compared} {tenths_of_percent(max(0, rest[goal]))}; {REMEDY}")
     place = filled_ranks(y.astype(float))
     for name in [name for name in inputs if name not in suspects]:
         levels, codes = np.unique(inputs[name], return_inverse=True)
