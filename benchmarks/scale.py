@@ -3,7 +3,7 @@
     python benchmarks/scale.py simulated [--tasks 1000 --workers 16]      threads as workers; a tenth of the tasks fail once
     python benchmarks/scale.py memory [--members 1000 --epochs 5]         two-spirals as 50 tasks; peaks of driver and workers
     python benchmarks/scale.py overhead --executor ray [--members 250]    two processes of one core against one of two threads
-    python benchmarks/scale.py cores --workers 16 [--members 160 --epochs 8000]    members and a search, on so many cores
+    python benchmarks/scale.py cores --workers 16 --members 160 --epochs 3000    members and a search, on so many cores
 
 `cores` is run with --workers 1, this process on one core, and with more, each a process: the ratio of both lines is the
 speed-up. --record FILE.jsonl appends a line. `simulated` has real messages of real runs, but trains nothing: it shows
@@ -127,10 +127,10 @@ def overhead(executor: str, members: int, epochs: int) -> dict[str, Any]:
 
 
 def on_cores(workers: int, members: int, epochs: int) -> dict[str, Any]:
-    """Seconds of a population of two-spirals, and of a search for digits; workers have started and compiled before."""
-    from sklearn.datasets import load_digits
+    """Seconds of a population of two-spirals, and of a search on a table; workers have started and compiled before."""
+    from sklearn.datasets import load_breast_cancer
 
-    X, y = load_digits(return_X_y=True)
+    X, y = load_breast_cancer(return_X_y=True)
     if workers == 1:
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})
         pool = None
