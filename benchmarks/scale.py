@@ -38,7 +38,7 @@ from meristem.workers.connection import Client
 from meristem.workers.executors import connected
 from meristem.workers.worker import begin_process
 
-SEARCH = {"penalties": np.geomspace(1e-5, 1e-2, 8), "l2s": [1e-6, 1e-4], "cv": 5, "random_state": 0}
+SEARCH = {"penalties": np.geomspace(1e-5, 1e-2, 10), "l2s": [1e-6, 1e-5, 1e-4], "cv": 5, "random_state": 0}
 
 
 def population(members: int, epochs: int, **options: Any) -> meristem.Run:
