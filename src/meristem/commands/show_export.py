@@ -26,7 +26,7 @@ from meristem.show.describe import describe, penalty_of, print_table
 from meristem.train.run import Run
 
 ROUNDING = re.compile(
-    rb"\d+ bits: in [\d,]+ rows? that [ -~]+(?:float|deviation)"
+    rb"\d+ bits: in [\d,]+ rows? that [ -~]+(?:float|deviation)(?:; then all rows set them)?"
 )  # in files of both kinds: what integers cost
 PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with the producer's name
 C_MARK, MARKED = b": a trained neural network, in C99", 400  # at the start of our C files; so many bytes are looked at
