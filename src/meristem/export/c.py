@@ -95,6 +95,8 @@ def to_c(
     path = Path(path)
     if path.suffix != ".c":
         raise ValueError(f"path={str(path)!r} must end in .c; the header is written beside it.")
+    if not path.stem.isprintable() or set(path.stem) & {'"', "\\"}:
+        raise ValueError(f"path={str(path)!r} must have no quote, backslash or line break in its name, for #include.")
     source, header = c_text(
         network, COptions(path.stem, **options), scaling=scaling, ending=ending, feature_names=feature_names
     )
