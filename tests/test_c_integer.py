@@ -194,6 +194,8 @@ def test_a_table_in_integers_and_without_floating_point(numbers, tmp_path):
     if numbers == "int":
         code = source.read_text().split("*/", 1)[1]
         assert "float" not in code and "double" not in code and "INT32_MIN" in code
+        head = source.read_text().split("*/", 1)[0]
+        assert "NaN" not in head and "y[2]     the logit of c" in head and "cut off beyond; INT32_MIN missing" in head
     assert set(symbols(source).values()) <= {"T", "t", "r", "R", "N"}
 
 

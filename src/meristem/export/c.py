@@ -27,7 +27,8 @@ import numpy as np
 from meristem.check import cut, many
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy
-from meristem.export.c_file import PIXELS, CFile, Columns, COptions, identifier
+from meristem.export.c_columns import Columns
+from meristem.export.c_file import PIXELS, CFile, COptions, identifier
 from meristem.export.c_inputs import input_lines
 from meristem.export.c_storage import Storage, placed
 from meristem.export.endings import (
@@ -150,11 +151,11 @@ def _recorded_file(
     small, n_in, n_out, ending = check_network(network, ending)
     if isinstance(first := small.layers[0], Pixels) and scaling is None:
         small = raw_pixels(small, PIXELS[options.pixels] if options.pixels else 1.0)
-        columns = Columns.of_image(first.input_shape, is_bytes=options.pixels is not None)
+        columns = Columns.of_image(first.input_shape, options.pixels, options.numbers)
     elif options.pixels is not None:
         raise ValueError(f"pixels={options.pixels!r} is for networks on images; leave it out.")
     else:
-        columns = Columns.of(scaling, n_in * prod(small.positions), feature_names)
+        columns = Columns.of(scaling, n_in * prod(small.positions), feature_names, options.numbers)
     if options.numbers == "float":
         _check_float(small, scaling, ending, n_out, columns, options.bits)
     x, notes = None, list[str]()
@@ -166,6 +167,7 @@ def _recorded_file(
         program, _, last = in_integers(small, scaling, options, rows)
         notes += [_cost(small, scaling, ending, options, rows)] * is_measured
         notes += _units(program, ending, columns) if options.numbers == "int" else []
+        columns = columns.cut_off(program.scalings)
     storage = placed(program.steps, last, x)
     body = list(_lines(program, storage, is_double=options.numbers == "double", is_bytes=options.pixels is not None))
     if (z := str(storage.places[last])) != "y":
@@ -242,11 +244,9 @@ def _cost(small: CompactNetwork, scaling: Scaling | None, ending: Ending, option
 def _units(program: IntegerProgram, ending: Ending, columns: Columns) -> list[str]:
     """Return what the integers of x and y stand for."""
     name = "the pixels of channel {}" if columns.summary else "x[{}] is {}"
-    scalings = [
-        f"{name.format(c.place, columns.names[c.place])} times {2.0**s.fraction:.17g}" for c, s in program.scalings.items()
-    ]
-    missing = ["missing: INT32_MIN"] * bool(scalings)
-    return [*scalings, *missing, f"y is in units of {program.unit:.8g}{_meaning(ending, program.unit)}"]
+    factors = [(column.place, 2.0 ** (scaling.fraction or 0)) for column, scaling in program.scalings.items()]
+    scalings = [f"{name.format(place, columns.names[place])} times {factor:.17g}" for place, factor in factors]
+    return [*scalings, f"y is in units of {program.unit:.8g}{_meaning(ending, program.unit)}"]
 
 
 def _meaning(ending: Ending, unit: float) -> str:
