@@ -189,21 +189,21 @@ def gromo(parts: Any, options: argparse.Namespace, n_out: int) -> Any:
     def grow(epoch: int) -> bool:
         if epoch not in moments:
             return False
-        for index in range(len(model._growable_layers)):
-            before = copy.deepcopy(model.state_dict()), shipped(model)
-            model.set_growing_layers(index=index)
-            block = model._growing_layers[0]
-            missing = block.missing_neurons()
-            each = block.in_features * 9 + block.out_features * 9 + 1  # parameters of a channel
-            room = (options.budget - before[1]) // each
-            more = min(missing, math.ceil(missing / (GROWTHS - len(grown) // len(model._growable_layers))), room)
+        blocks = model._growable_layers
+        each = [9 * (block.in_features + block.out_features) + 1 for block in blocks]  # parameters of a channel
+        missing = [block.missing_neurons() for block in blocks]
+        allowed = (options.budget - shipped(model)) / (GROWTHS - moments.index(epoch))
+        share = min(1.0, allowed / max(sum(n * cost for n, cost in zip(missing, each, strict=True)), 1))
+        for index in range(len(blocks)):
+            more = min(math.ceil(share * missing[index]), (options.budget - shipped(model)) // each[index])
             grown.append(more)
             if more < 1:
                 continue
+            model.set_growing_layers(index=index)
             rows = torch.randperm(len(x), device=x.device)[: 10 * BATCH].split(BATCH)
             batches = [(as_input(shifted(x[own], options.flips)), y[own]) for own in rows]
             compute_statistics(model, batches, nn.CrossEntropyLoss(reduction="sum"), device=DEVICE)
-            model.compute_optimal_updates(maximum_added_neurons=int(more))
+            model.compute_optimal_updates(maximum_added_neurons=more)
             model.reset_computation()
             model.dummy_select_update()
             model.set_scaling_factor(1.0)
