@@ -1,11 +1,11 @@
 """Sizes found on images: errors within budgets, a size chosen by hand, and the size found trained from scratch.
 
     python benchmarks/image_sizes.py run --data DIR [--jobs cifar10:100000,fashion:free,…] [--seeds 3 --epochs 60]
-        [--out results/images.jsonl --state .cache/images --processes 2 --limit 560 --apart]
+        [--out results/images.jsonl --state .cache/images --processes 2 --limit 560 --together]
     python benchmarks/image_sizes.py show --out results/images.jsonl
 
-A job trains the networks of all seeds as one population (--apart: one after the other with one program) with the recipe of the
-studies (experiments/image_study.py): the epoch is chosen on validation images, test images are seen once, as they are.
+A job trains the networks of all seeds, one after the other by one program (--together: at once), with the recipe of the studies
+(experiments/image_study.py): the epoch is chosen on validation images, test images are seen once, as they are.
 
     SET:NUMBER                within so many parameters
     SET:free                  at the price of the studies, no budget
@@ -95,12 +95,10 @@ def train(job: Line) -> None:
         times.append(time.perf_counter())
 
     saving: Any = {"save": partial(meristem.save, path), "save_seconds": 20.0}
-    run = meristem.fit(
-        run, task.data, max_epochs=job["epochs"], watch=watch, together=False if job["apart"] else None, **saving
-    )
+    run = meristem.fit(run, task.data, max_epochs=job["epochs"], watch=watch, together=job["together"], **saving)
     after = times[len(times) // 2 :]  # the first epochs compile
     epoch = (after[-1] - after[0]) / max(len(after) - 1, 1)
-    own = {name: job[name] for name in ("set", "size", "body", "epochs", "images", "width", "depth", "apart")}
+    own = {name: job[name] for name in ("set", "size", "body", "epochs", "images", "width", "depth", "together")}
     own |= {"kind": kind, "members": len(seeds), "device": jax.devices()[0].device_kind, "jax": jax.__version__}
     own |= {"seconds_per_epoch": epoch, "seconds": times[-1] - times[0], "resumed_at": before}
     lines = []
@@ -217,7 +215,7 @@ def main() -> int:
     parser.add_argument("--width", type=int, help="channels of the first stage, at most")
     parser.add_argument("--depth", type=int, help="blocks of each stage")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--apart", action="store_true", help="seeds one after the other, not in one program")
+    parser.add_argument("--together", action="store_true", help="all seeds of a job in one program")
     parser.add_argument("--limit", type=float, default=math.inf)
     args = parser.parse_args()
     if args.what == "job":

@@ -43,15 +43,15 @@ class JaxOps(Ops[Array]):
         return y if bias is None else y + column(bias, y)
 
     def conv_in_loop(self, weight: Any, bias: Any, h: Array, *, name: str = "conv") -> Array:
-        """Return `conv` of one sample as steps of training need it: of one tap it is a product at each position.
+        """Return `conv` of one sample as steps of training need it; a GPU has one kind for all.
 
-        Others are those of loop_convolution.py on a CPU; a GPU has one kind for all.
+        On a CPU one of a single tap is a product at each position, others are those of loop_convolution.py.
         """
+        if jax.default_backend() != "cpu":
+            return self.conv(weight, bias, h, name=name)
         kernel = jnp.asarray(weight)
         if math.prod(kernel.shape[2:]) == 1:
             y = jnp.tensordot(kernel.reshape(kernel.shape[:2]), h, 1)
-        elif jax.default_backend() != "cpu":
-            return self.conv(weight, bias, h, name=name)
         else:
             kernel = jnp.moveaxis(kernel, (0, 1), (-1, -2))
             y = convolution(jnp.moveaxis(h, 0, -1)[None], kernel, padding(kernel.shape[:-2]))
