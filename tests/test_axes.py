@@ -1,6 +1,7 @@
 """Counts that are derived from axes equal those counted by hand, on random structures of all bodies; soft counts, slopes."""
 
 import functools
+import math
 from itertools import pairwise
 
 import equinox as eqx
@@ -12,9 +13,10 @@ from hypothesis import given, settings, strategies as st
 
 from meristem.complexity import hard_size, layer_sizes, soft_multiply_adds, soft_parameters
 from meristem.gate import Confined, fully_open, is_confined
-from meristem.nn import Linear, Network, PooledLinear, Stages, Tunnel
+from meristem.nn import ConvBranch, ConvInverted, ConvTunnel, Downsample, Linear, Network, PooledLinear, Stages, Tunnel
 from meristem.nn.axes import n_places
 from meristem.nn.axis_counts import half_norm
+from meristem.nn.images import IMAGE_BODIES
 from meristem.nn.tree import is_tree
 from soak import many
 from test_own_convolution import TIME, TimeTunnel, create as create_convolution
@@ -33,12 +35,14 @@ def create(body: str) -> Network:
         return Network(Linear(N_IN, 3, use_bias=False, key=keys[3]), stages, Linear(5, N_OUT, key=keys[4]))
     if body in OWN:
         return OWN[body](KEY)
+    if body in IMAGE_BODIES:
+        return Network.create(body, input_shape=(4, 5, 2), n_out=N_OUT, max_width=(3, 5), depth=2, normalize=True, key=KEY)
     size = {"capacity": CAPACITY} if body == "budding" else {"depth": DEPTH}
     return Network.create(body, N_IN, N_OUT, width="auto", max_width=WIDTH, feature_gates=True, key=KEY, **size)
 
 
 OWN = {"convolution": create_convolution, "feed-forward": create_feed_forward}
-BODIES = ["tunnel", "budding", "highway", "plain", "residual", "stages", *OWN]
+BODIES = ["tunnel", "budding", "highway", "plain", "residual", "stages", *IMAGE_BODIES, *OWN]
 network_of = functools.cache(create)
 
 
@@ -97,6 +101,25 @@ def counted(network: Network) -> tuple[int, int, int]:
     return parameters + network.n_out * (trunks[-1] + 1), products + network.n_out * trunks[-1], units
 
 
+def counted_on_images(network: Network) -> tuple[int, int, int]:
+    """The same of stages on images, whose kernels are of 3 × 3."""
+    (*shape, channels), n_out = network.input_shape, network.n_out
+    parameters, products, units, before = 0, 0, 0, channels
+    for place, stage in enumerate(part for part in network.body.parts if not isinstance(part, Downsample)):
+        is_there, positions = np.asarray(stage.trunk.value) > 0, math.prod(stage.positions)
+        trunk = int(is_there.sum())
+        into = before * trunk * (1 if place else 9)  # the stem, or the map between two stages
+        parameters, products, before = parameters + into, products + positions * into, trunk
+        # Of a unit: weights, and numbers besides.
+        each = {ConvTunnel: (9 * trunk, 2), ConvBranch: (18 * trunk, 1), ConvInverted: (2 * trunk + 9, 2)}
+        weights, others = each[type(stage)]
+        for gates in np.asarray(stage.gate.value) > 0:
+            n = int((gates & is_there).sum() if isinstance(stage, ConvTunnel) else gates.sum())
+            parameters, products, units = parameters + n * (weights + others), products + positions * n * weights, units + n
+    assert math.prod(shape) == math.prod(network.body.parts[0].positions)
+    return parameters + n_out * (before + 1), products + n_out * before, units
+
+
 @eqx.filter_jit
 def soft_counts(network: Network) -> list[jax.Array]:
     return [soft_parameters(network), soft_multiply_adds(network)]
@@ -113,7 +136,7 @@ def units_and_sizes(network: Network) -> tuple[jax.Array, jax.Array]:
 def test_derived_counts_are_those_counted_by_hand(body, seed):
     """Of all bodies; soft counts are exact where gates are 0 or 1."""
     network = with_gates(network_of(body), seed, [0.0, 1.0])
-    parameters, products, units = counted(network)
+    parameters, products, units = (counted_on_images if body in IMAGE_BODIES else counted)(network)
     assert list(map(float, soft_counts(network))) == [parameters, products]
     found, sizes = units_and_sizes(network)
     assert int(found) == units

@@ -21,6 +21,7 @@ from meristem.nn import Network
 from meristem.train.loop import seed_keys
 
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--tasks", "easy", "--seeds", "2", "--max-epochs", "4"]
+RECORD = Path(__file__).parent.parent / "results" / "two-spirals" / "history.npz"
 WITHOUT_EXTRAS = "import sys; sys.modules.update(matplotlib=None, rich=None, safetensors=None, onnx=None)"
 MISTAKES = {
     "--seeds many": "--seeds: invalid int value: 'many'",
@@ -96,6 +97,16 @@ def test_the_summary_has_the_agreed_schema(study):
         assert history["tunnel/easy/1/layer_sizes"].shape == (4, 10)
         np.testing.assert_allclose(history["tunnel/easy/1/layer_sizes"][-1].sum(), run["soft_size"], rtol=1e-6)
         assert history["tunnel/easy/0/discriminant"].shape == (80, 80)
+
+
+def test_first_epochs_are_those_of_the_recorded_study(study):
+    """Seeds mean the same networks, and each online step does what it did; the suite compiles without optimizations."""
+    out, _ = study
+    with np.load(out / "history.npz") as history, np.load(RECORD) as record:
+        for name in ("loss", "error", "layer_sizes"):
+            for seed in range(2):
+                key = f"tunnel/easy/{seed}/{name}"
+                np.testing.assert_allclose(history[key], record[key][:4], rtol=1e-4, atol=1e-6)
 
 
 def test_figures_are_redrawn_from_the_files(study):

@@ -12,11 +12,13 @@ import pytest
 from meristem.compact.inference import BLOCK, Predictor, spread
 from meristem.compact.report import Cost, Report, approximate, in_turns, multiply_adds
 from meristem.complexity import hard_size, soft_size
+from meristem.gate import Confined
 from meristem.layers.compact_network import CompactNetwork
-from meristem.layers.layer import Affine, Gated
+from meristem.layers.layer import Affine, Gated, Residual as ResidualLayer
 from meristem.nn import Body, Budding, Highway, Linear, Network, Plain, Residual, Stages, Tunnel
-from meristem.nn.axes import Axis
+from meristem.nn.axes import MAP, TRUNK, ArrayAxes, Axes, Axis, declare, gate_axis
 from meristem.nn.axis_counts import placed_on
+from meristem.nn.body import read, with_price
 from meristem.nn.compaction import compact_body, on_open_places
 from meristem.nn.linear import glorot
 from meristem.nn.network import divide_outputs
@@ -191,6 +193,29 @@ def test_stages_alone_are_compacted_between_their_own_trunks():
         parts[place] = eqx.tree_at(lambda b: (b.trunk.value, b.gate.value), parts[place], replaced)
     body, x = Stages(parts), jnp.array([[1.0, -2.0, 3.0, 4.0], [0.5, 0.0, -1.0, 2.0]])
     np.testing.assert_allclose(jax.vmap(compact_body(body))(x), jax.vmap(body)(x), rtol=1e-5)
+
+
+def test_a_map_of_the_trunk_to_itself_has_the_gates_in_its_columns():
+    class Square(Body):
+        weight: jax.Array
+        trunk: Confined
+        width = property(lambda self: self.weight.shape[-1])
+
+        def priced(self, x):
+            return read(self.trunk, x + jnp.tanh(self.weight @ read(self.trunk, x))), with_price(self.trunk, jnp.zeros(()))
+
+        def axes(self, inputs=None, weight=None):
+            arrays = declare(self, weight=ArrayAxes((TRUNK, TRUNK), MAP), trunk=ArrayAxes((TRUNK,)))
+            return Axes(arrays, {TRUNK: gate_axis(self.trunk)}, size=TRUNK)
+
+        def compact_layers(self):
+            return [ResidualLayer(np.asarray(self.weight, float), np.zeros(self.width), "tanh")]
+
+    body, x = (
+        Square(jax.random.normal(KEY, (4, 4)), Confined(jnp.array([1.0, 0.0, 0.5, 0.25]))),
+        jnp.array([1.0, -2.0, 3.0, 0.5]),
+    )
+    np.testing.assert_allclose(compact_body(body)(x), body(x), rtol=1e-5)
 
 
 def test_a_body_without_gates_has_the_size_of_one():

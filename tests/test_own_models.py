@@ -14,6 +14,7 @@ from meristem.complexity import parameters
 from meristem.data.spirals import two_spirals
 from meristem.gate import hold
 from meristem.nn import Budding, Linear, Tunnel
+from test_own_convolution import TIME, TimeTunnel
 
 X, Y = (jnp.asarray(part) for part in two_spirals("easy"))
 
@@ -98,6 +99,16 @@ def test_it_is_measured_compacted_saved_and_drawn(trained, tmp_path):
     np.testing.assert_array_equal(jax.vmap(again)(X), jax.vmap(trained)(X))
     title = meristem.plot_structure(trained, ax=Figure().subplots()).get_title()
     assert type(trained.body).__name__ in title
+
+
+def test_a_body_on_positions_needs_their_shape_outside_of_a_network(monkeypatch):
+    body = TimeTunnel(3, 1, key=jax.random.key(0))
+    body = eqx.tree_at(lambda b: b.trunk, body, None)
+    with pytest.raises(ValueError, match=r"positions of a TimeTunnel outside of a Network: give it an attribute"):
+        compact.compact(body)
+    monkeypatch.setattr(TimeTunnel, "positions", (TIME,), raising=False)
+    x = jax.random.normal(jax.random.key(1), (2, 3, TIME))
+    np.testing.assert_allclose(jax.vmap(compact.compact(body))(x), jax.vmap(body)(x), rtol=1e-5, atol=1e-6)
 
 
 def test_what_does_not_fit_is_named():

@@ -93,9 +93,13 @@ def compact_body(body: Body) -> CompactNetwork:
     """The layers of a body; one that copies its input has none."""
     check_values("compact()", body, ("body", "bodies"))
     declared = body.axes()
-    gates = trunk_gates(declared)
+    gates, name, positions = trunk_gates(declared), type(body).__name__, getattr(body, "positions", ())
     if gates and has_positions(declared):
-        raise ValueError(f"compact() takes a {type(body).__name__} on positions with its embedding and head: a Network.")
+        raise ValueError(f"compact() takes a {name} on positions with its embedding and head: a Network.")
+    if has_positions(declared) and not positions:
+        raise ValueError(
+            f"compact() needs the positions of a {name} outside of a Network: give it an attribute, positions = (10,)."
+        )
     small, places = on_open_places(body, declared, gates)
     layers = [plainer(layer) for layer in small.compact_layers()]
     enters, leaves = declared.trunks[0], declared.trunks[-1]
@@ -104,7 +108,7 @@ def compact_body(body: Body) -> CompactNetwork:
     if leaves in places:
         layers = [*layers, Affine(np.diag(gates[leaves])[:, places[leaves]], None)]
     dtypes = [leaf.dtype for leaf in jax.tree.leaves(body) if eqx.is_inexact_array(leaf)]
-    return _stored(layers, dtypes[0] if dtypes else jnp.result_type(float), getattr(body, "positions", ()))
+    return _stored(layers, dtypes[0] if dtypes else jnp.result_type(float), positions)
 
 
 def trunk_gates(declared: Axes) -> dict[str, np.ndarray]:
@@ -122,7 +126,8 @@ def on_open_places(module: Any, declared: Axes, gates: Mapping[str, np.ndarray])
     def with_gates(entry: ArrayAxes, leaf: Any) -> Any:
         if (name := entry.read) is None or name not in gates:
             return leaf
-        return leaf * along(declared, entry, entry.names.index(name), gates[name][places[name]], leaf.ndim)
+        place = len(entry.names) - 1 - entry.names[::-1].index(name)  # of a map of the trunk to itself its columns
+        return leaf * along(declared, entry, place, gates[name][places[name]], leaf.ndim)
 
     return tree_map(with_gates, declared, take(module, declared, places)), places
 

@@ -7,19 +7,17 @@ numbers than the values at all positions.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from meristem.check import check_size
 from meristem.layers.image_layers import ConvolutionBlock
 from meristem.layers.layer import Layer
 from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import TRUNK, Axes
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import GATE, Convolutional, folded, gated_columns, random_kernel
+from meristem.nn.convolution import Convolutional, folded, gated_columns, random_kernel
 
 
 class ConvBranch(Convolutional):
@@ -33,22 +31,8 @@ class ConvBranch(Convolutional):
     inner: Float[Array, "depth units width ..."]
     outer: Float[Array, "depth width units ..."]
 
-    def __init__(
-        self,
-        width: int,
-        units: int,
-        depth: int,
-        positions: Sequence[int],
-        *,
-        kernel: int = 3,
-        activation: str = "relu",
-        gate_start: float = GATE,
-        learn_width: bool = False,
-        normalize: bool = False,
-        key: PRNGKeyArray,
-    ):
-        super().__init__(width, units, depth, positions, activation, gate_start, learn_width, normalize)
-        taps, keys = (check_size("kernel", kernel),) * len(self.positions), jax.random.split(key)
+    def draw_maps(self, width: int, taps: tuple[int, ...], key: PRNGKeyArray) -> None:
+        keys, (depth, units) = jax.random.split(key), self.bias.shape
         self.inner = random_kernel(keys[0], (depth, units, width, *taps), width * math.prod(taps), gain=2)
         self.outer = random_kernel(keys[1], (depth, width, units, *taps), units * math.prod(taps), gain=1)
 

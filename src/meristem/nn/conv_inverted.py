@@ -7,21 +7,19 @@ U and V are applied at each position. With kernels of 3 × 3 an inner channel co
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from meristem.check import check_size
 from meristem.layers.image_layers import InvertedBlock
 from meristem.layers.layer import Layer
 from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes
 from meristem.nn.batch_norm import BatchNorm
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import GATE, Convolutional, folded, gated_columns, random_kernel
+from meristem.nn.convolution import Convolutional, folded, gated_columns, random_kernel
 
 
 class ConvInverted(Convolutional):
@@ -38,22 +36,8 @@ class ConvInverted(Convolutional):
     outer: Float[Array, "depth width units"]
     depthwise_norm: BatchNorm | None  # [depth, units]
 
-    def __init__(
-        self,
-        width: int,
-        units: int,
-        depth: int,
-        positions: Sequence[int],
-        *,
-        kernel: int = 3,
-        activation: str = "relu",
-        gate_start: float = GATE,
-        learn_width: bool = False,
-        normalize: bool = False,
-        key: PRNGKeyArray,
-    ):
-        super().__init__(width, units, depth, positions, activation, gate_start, learn_width, normalize)
-        taps, keys = (check_size("kernel", kernel),) * len(self.positions), jax.random.split(key, 3)
+    def draw_maps(self, width: int, taps: tuple[int, ...], key: PRNGKeyArray) -> None:
+        keys, (depth, units) = jax.random.split(key, 3), self.bias.shape
         self.inner = random_kernel(keys[0], (depth, units, width), width, gain=2)
         self.depthwise = random_kernel(keys[1], (depth, units, *taps), math.prod(taps), gain=2)
         self.outer = random_kernel(keys[2], (depth, width, units), units, gain=1)

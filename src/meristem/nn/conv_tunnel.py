@@ -9,7 +9,6 @@ from typing import Any
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from meristem.check import check_size
 from meristem.layers.image_layers import GatedConvolution
 from meristem.layers.layer import Layer
 from meristem.nn.axes import TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
@@ -43,9 +42,11 @@ class ConvTunnel(Convolutional):
         normalize: bool = False,
         key: PRNGKeyArray,
     ):
-        super().__init__(width, width, depth, positions, activation, gate_start, learn_width, normalize)
-        taps = (check_size("kernel", kernel),) * len(self.positions)
-        self.weight = random_kernel(key, (depth, width, width, *taps), width * math.prod(taps), gain=2)
+        options: dict[str, Any] = {"kernel": kernel, "activation": activation, "gate_start": gate_start, "key": key}
+        super().__init__(width, width, depth, positions, learn_width=learn_width, normalize=normalize, **options)
+
+    def draw_maps(self, width: int, taps: tuple[int, ...], key: PRNGKeyArray) -> None:
+        self.weight = random_kernel(key, (self.depth, width, width, *taps), width * math.prod(taps), gain=2)
 
     width = property(lambda self: self.weight.shape[-1 - len(self.positions)])
     kernel = property(lambda self: self.weight.shape[-1])

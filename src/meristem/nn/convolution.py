@@ -9,6 +9,7 @@ t ⊙ h, t being the gates of the trunk (body.py); price = Σ g, and Σ t where 
 of each σ is normalized over the batch (batch_norm.py), which compaction multiplies into W or D: no number more is stored.
 """
 
+import abc
 import inspect
 import math
 from collections.abc import Iterator, Sequence
@@ -50,10 +51,13 @@ class Convolutional(Body):
         units: int,
         depth: int,
         positions: Sequence[int],
-        activation: str,
-        gate_start: float,
-        learn_width: bool,
-        normalize: bool,
+        *,
+        kernel: int = 3,
+        activation: str = "relu",
+        gate_start: float = GATE,
+        learn_width: bool = False,
+        normalize: bool = False,
+        key: PRNGKeyArray,
     ):
         check_number("gate_start", gate_start, "from 0 to 1", lambda value: 0 <= value <= 1)
         shape = (check_size("depth", depth), check_size("units", units))
@@ -62,6 +66,11 @@ class Convolutional(Body):
         self.norm = BatchNorm.start(shape) if normalize else None
         self.positions = tuple(check_size("positions", n) for n in positions)
         self.activation = check_activation(activation)
+        self.draw_maps(width, (check_size("kernel", kernel),) * len(self.positions), key)
+
+    @abc.abstractmethod
+    def draw_maps(self, width: int, taps: tuple[int, ...], key: PRNGKeyArray) -> None:
+        """Set the maps of a new body, with kernels of these sizes."""
 
     normalize = property(lambda self: self.norm is not None)
     units = property(lambda self: self.bias.shape[-1])
