@@ -59,7 +59,6 @@ from meristem.nn import Network
 LEAST_ROWS, MOST_PIXELS = 100, 2**19  # of images as many as have so many pixels
 RANGE = 36  # of decimal exponents in float
 LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
-ADVICE = 'give numbers="{}", or subtract a constant from the column first.'
 ROUNDING = {None: PROMISED, 8: 2e-3, 16: 2e-5}  # by how much x in float may change an answer: with bits, half a step of values
 
 
@@ -263,26 +262,33 @@ def _meaning(ending: Ending, unit: float) -> str:
 
 def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int, columns: Columns, bits: int | None) -> None:
     """Raise ValueError, which names the columns, where single precision would change an answer."""
-    allowed, advice = ROUNDING[bits] / 2, ADVICE.format("int" if bits else "double")
+    allowed = ROUNDING[bits] / 2
     if isinstance(ending, Values):
         if ending.link == "log" and (ending.mean + LIMIT * ending.scale).max() > LARGEST_EXPONENT:
-            raise ValueError(f"y is up to e^{ending.mean.max():.0f}, which float cannot hold; {advice}")
+            raise ValueError(f"y is up to e^{ending.mean.max():.0f}, which float cannot hold; {_advice(bits)}")
         largest = (np.abs(ending.mean) + LIMIT * np.abs(ending.scale)) / np.abs(ending.scale)
         is_in_range = (
             np.abs(np.log10(np.abs(ending.scale))) < RANGE
         ).all() and largest.max() * ending.scale.max() < 10.0**RANGE
         if ending.link == "identity" and not (is_in_range and SINGLE.eps / 2 * largest.max() <= allowed):
-            raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {advice}")
+            raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {_advice(bits)}")
     if scaling is None:
         return
     n_inputs = small.layers[0].n_in
     features = FeatureScaling.of(scaling, n_inputs)
-    if features.rounding_error(small, ending, n_out) <= allowed:
+    if (error := features.rounding_error(small, ending, n_out)) <= allowed:
         return
     errors = [features.rounding_error(small, ending, n_out, [place]) for place in range(len(features.mean))]
     worst = [columns.of_feature(int(place)) for place in np.flatnonzero(np.array(errors) >= max(errors) / 10)]
     names = cut(", ".join(map(repr, dict.fromkeys(worst))), 200)
-    raise ValueError(f"float cannot hold the numbers of {names} precisely; {advice}")
+    problem = f"float cannot hold the numbers of {names} precisely; {_advice(bits, error)}"
+    raise ValueError(f"{problem} Rounding them may move an answer by {error:.1g}.")
+
+
+def _advice(bits: int | None, error: float = np.inf) -> str:
+    """Return what to do where rounding a column to float may move an answer by so much."""
+    others = "" if bits else " (a few KB of flash more)" + " or bits=8" * (error <= ROUNDING[8] / 2)
+    return f'give numbers="{"int" if bits else "double"}"{others}, or subtract a constant from the column first.'
 
 
 def _lines(program: CProgram, storage: Storage, *, is_double: bool, is_bytes: bool) -> Iterator[str]:
