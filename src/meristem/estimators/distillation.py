@@ -10,7 +10,7 @@ as those of the bag, which mainly makes it smaller.
 The first penalty is that of the bag. It falls by √10 until the rows i cannot tell the network from the bag (outputs b) by their
 targets y; if they always can, the network nearest to the bag is taken:
 
-    mean E(o_i, a_i) − E(b_i, a_i)   ≤   standard error of the mean of E(o_i, y_i) − E(b_i, y_i)
+    mean E(o_i, a_i) − E(b_i, a_i)   ≤   half the standard error of the mean of E(o_i, y_i) − E(b_i, y_i)
 
 Imported by cv.py.
 """
@@ -30,6 +30,7 @@ from meristem.train.training_data import Prepared
 
 LONGER = 4  # than the networks of the bag are trained
 STEP, TRAININGS = 10**-0.5, 3  # of the penalty; the most
+CLOSE = 0.5  # standard errors
 SETS, CANDIDATES, SWAPPED = 4, 32, 0.5  # of rows between rows; random rows of which the most similar is taken; of its columns
 
 
@@ -53,7 +54,7 @@ def distilled(search: Search, runs: Sequence[Run], bag: Sequence[NetworkEstimato
         own = mean_outputs([search.fitted(run, 1.0)], search.table.z)
         behind = float(share @ (np.asarray(loss(own, answers)) - least))
         nearest = min(nearest, (behind, run), key=lambda pair: pair[0])
-        if behind <= weighted_error(np.asarray(loss(own, y)) - by_targets, share):
+        if behind <= CLOSE * weighted_error(np.asarray(loss(own, y)) - by_targets, share):
             return run
     return nearest[1]
 
