@@ -22,7 +22,7 @@ SOAK_models := io_refused io_forged run_files
 SOAK_data := data_damaged downloads
 SOAK_calls := estimator_calls
 SOAK_surroundings := surroundings
-SOAK_kills := survival signals interrupted_fit ray
+SOAK_kills := survival signals interrupted_fit tables_resume ray
 SOAK_contract := inputs_contract
 SOAK_devices := c c_integer c_devices c_models
 

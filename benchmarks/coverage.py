@@ -5,7 +5,8 @@
 
 A split is 75 : 25 of at most 2,000 rows, on a single thread of one process. A short search has one penalty and l2, width 32,
 depth 2, 60 epochs; a default one is that of the estimator, with a bag of networks or refit="one". Boosting fits the two
-quantiles of the interval, and so does linear quantile regression of standardized inputs. The file is written after each table,
+quantiles of the interval, and so does linear quantile regression of standardized inputs, where there are ten rows to learn from
+for each (its solver fails otherwise). The file is written after each table,
 and tables that are in it already are not run again: after --limit seconds it ends, and the same command goes on.
 Of classes, `accuracy` is the least possible coverage, since no set is empty; `exact_coverage` is that of sets that may be. The
 standard error is that of the mean over splits.
@@ -65,7 +66,9 @@ def one_split(file: Path, name: str, seed: int, coverage: float, search: str, re
     ]
     linear = [make_pipeline(StandardScaler(), QuantileRegressor(quantile=level, alpha=0)) for level in levels]
     bounds = {"": model.predict_interval(test, coverage)}
-    for prefix, peers in (("boosting_", boosted), ("linear_", linear)):
+    for prefix, peers in (("boosting_", boosted), ("linear_", linear if len(train) >= 10 * X.shape[1] else [])):
+        if not peers:
+            continue
         bounds[prefix] = np.stack([peer.fit(train, y_train).predict(test) for peer in peers], 1)
     for prefix, (low, high) in ((prefix, own.T) for prefix, own in bounds.items()):
         record[f"{prefix}coverage"] = ((low <= y_test) & (y_test <= high)).mean()

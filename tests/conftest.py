@@ -62,11 +62,23 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # The file about numbers that an earlier version wrote: it runs the programs that users run, optimized.
 TO_THE_BIT = {"test_io"}
 
-# Files with reports and tables in which scikit-learn's MLP, to which each model is compared, ends sooner; not so in a soak,
-# nor in test_tables_fit.py and test_baselines.py, which are about it.
+# Files with reports and tables, whose baselines, intervals and searches for faults take less: fewer epochs of scikit-learn's
+# MLP and trees of its boosting, fewer draws of a bootstrap, smaller forests. Not so in a soak, nor in test_baselines.py and
+# test_tables_fit.py, which are about them, nor forests in files about faults.
 COMPARING = {"docs", "inputs_contract", "inputs_found", "report", "report_words", "tables_commands", "tables_mistakes"}
 COMPARING |= {"full_disk", "hostile_folders", "streams", "tables_onnx", "tables_resume", "tables_time", "work_once"}
-COMPARING |= {"c_models", "conformal", "data_faults", "learning_curve", "metrics", "report_browser", "splits"}
+COMPARING |= {"c_models", "conformal", "metrics", "report_browser", "learning_curve", "all_or_nothing", "export_bits"}
+COMPARING |= {
+    "data_damaged",
+    "flash_budget",
+    "folders",
+    "image_folders",
+    "tables_after",
+    "show",
+    "estimator_calls",
+    "io_forged",
+}
+FAULTS = {"data_faults", "more_data_faults", "splits"}
 
 # Each worker takes one file after another: those that take longest come first, so that no worker is left with a long one when
 # the others have finished. (pytest-xdist would take those with most tests first.) The examples of the documentation find
@@ -168,14 +180,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick_baselines(request: pytest.FixtureRequest) -> Iterator[None]:
-    if os.environ.get("MERISTEM_SOAK", "1") != "1" or request.module.__name__.removeprefix("test_") not in COMPARING:
+def quick_comparisons(request: pytest.FixtureRequest) -> Iterator[None]:
+    name = request.module.__name__.removeprefix("test_")
+    if os.environ.get("MERISTEM_SOAK", "1") != "1" or name not in COMPARING | FAULTS:
         yield
         return
-    from meristem.report import baseline_models
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(baseline_models, "EPOCHS", 20)
+        patch.setattr("meristem.report.baseline_models.EPOCHS", 20)
+        patch.setattr("meristem.report.baseline_models.TREES", 20)
+        patch.setattr("meristem.report.scoring.DRAWS", 100)
+        if name not in FAULTS:
+            patch.setattr("meristem.tables.leaks_and_drift.TREES", 10)
         yield
 
 

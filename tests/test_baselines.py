@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import log_loss
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import meristem
 from meristem.report import from_table, render_page
@@ -52,6 +54,22 @@ def test_probabilities_have_a_column_for_every_class(indicators):
     assert losses["linear"] < losses["mlp"] and "C = " in fitted[1].label and "5-fold" in fitted[1].label
     for one in fitted[1:]:
         assert (one.predict_proba(X[400:]).argmax(1) == one.predict(X[400:])).all()
+
+
+def test_few_rows_are_predicted_in_one_thread(monkeypatch):
+    """Threads wait busily for one another: on a busy machine a thousand predictions of few rows took minutes."""
+    predict, threads = HistGradientBoostingRegressor.predict, []
+
+    def counted(model, X):
+        threads.extend(pool["num_threads"] for pool in threadpool_info())
+        return predict(model, X)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "predict", counted)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with threadpool_limits(2):
+        *_, boosting = baselines("number", X, X[:, 0], seconds=None, seed=0, without=["linear", "mlp"])
+        boosting.predict(X)
+    assert set(threads) == {1}
 
 
 def test_the_last_value_is_a_baseline_of_rows_in_time_order():

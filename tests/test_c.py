@@ -278,6 +278,9 @@ def test_wrong_calls_are_refused(tmp_path):
             to_c(tmp_path / "x.c", network, **options)
     with pytest.raises(ValueError, match=r"must end in \.c"):
         to_c(tmp_path / "x.h", network)
+    for name in ('a"b', "a\\b", "a\nb"):
+        with pytest.raises(ValueError, match="must have no quote, backslash or line break in its name"):
+            to_c(tmp_path / f"{name}.c", network)
     cube = CompactNetwork((Convolution(np.ones((1, 1, 2, 2, 2), np.float32), None),), (3, 3, 3))
     with pytest.raises(ValueError, match="over 3 dimensions"):
         to_c(tmp_path / "x.c", cube, ending=Raw())
@@ -286,14 +289,17 @@ def test_wrong_calls_are_refused(tmp_path):
 
 def test_the_command_line_writes_c(tmp_path):
     golden = Path(__file__).parent / "golden" / "estimator.safetensors"
-    done = meristem_here("export", golden, "--c", tmp_path / "golden.c")
+    done = meristem_here("export", golden, "--c", tmp_path / "golden.c", "--class-names")
     assert done.returncode == 0 and done.stdout.startswith(f"{tmp_path / 'golden.c'}: "), done.stderr
     model, rows = meristem.load(golden), np.random.default_rng(0).normal(size=(ROWS, meristem.load(golden).n_features_in_))
     returned, _ = run_c(tmp_path / "golden.c", rows)
     assert (model.classes_[returned] == model.predict(rows.astype(np.float32).astype(float))).all()
-    taken, nothing, small = (
+    assert "golden_classes" in (tmp_path / "golden.h").read_text()
+    c, onnx = ["--c", tmp_path / "x.c"], ["--onnx", tmp_path / "x.onnx"]
+    taken, nothing, small, other = (
         meristem_here("export", golden, *more)
-        for more in (["--c", __file__], [], ["--c", tmp_path / "x.c", "--budget", "10 B"])
+        for more in (["--c", __file__], [], [*c, "--budget", "10 B"], [*onnx, "--class-names"])
     )
+    assert "--class-names is for --c FILE; leave it out" in other.stderr
     assert "exists and is no C file of meristem's" in taken.stderr and "give --onnx FILE or --c FILE" in nothing.stderr
     assert "budget='10 B' is 10 bytes" in small.stderr and not (tmp_path / "x.c").exists()

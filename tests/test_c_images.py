@@ -88,7 +88,7 @@ def in_integers(
     source = to_c(folder / f"image_{seed}.c", network, bits=bits, numbers=numbers, pixels=kind, X=x)
     rows = x.reshape(len(x), -1)[np.random.default_rng(0).permutation(len(x))].astype(float)  # as they are shuffled there
     options = {"is_float": numbers == "float", "is_bytes": kind is not None}
-    program, _, form = recorded(network, None, shape[0], partial(ImageIntegerProgram, bits, rows, 32, **options))
+    program, _, form = recorded(network, None, shape[0], partial(ImageIntegerProgram, bits, rows, len(rows), **options))
     program.outputs(program.form(form))
     if numbers == "int" and kind is None:
         factors = 2.0 ** np.array([scaling.fraction for scaling in program.scalings.values()])

@@ -138,7 +138,7 @@ def ended(ending: Ending, outputs: np.ndarray) -> tuple[np.ndarray | None, np.nd
 
 def simulated(model: Model, rows: np.ndarray, bits: int, numbers: str) -> tuple[np.ndarray, float]:
     """The outputs that the program in integers says the C file computes in these rows, and their unit."""
-    begin = partial(IntegerProgram, bits, rows, max(1, len(rows) - len(rows) // 5), is_float=numbers == "float")
+    begin = partial(IntegerProgram, bits, rows, len(rows), is_float=numbers == "float")
     program, _, form = recorded(model.network, model.inputs, model.network.layers[0].n_in, begin)
     program.outputs(program.form(form))
     return program.simulated, program.unit

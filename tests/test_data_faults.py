@@ -55,7 +55,7 @@ def test_sentinels(value):
     ages = rng.integers(20, 60, 600).astype(float)
     ages[::25] = value
     (line,) = sentinel_values({"age": ages, "x0": X["x0"]})
-    assert line.startswith(f"column 'age' holds {value} in 24 rows (4.0 %), far from all others")
+    assert line.startswith(f"column 'age' holds {value} in 24 rows (4.0 %), unlike all others")
 
 
 def test_a_large_value_of_a_column_that_grows_by_factors_is_a_value():

@@ -36,7 +36,7 @@ def test_onnxruntime_computes_what_was_measured(kind, tmp_path):
     network = CompactNetwork((random_layer(kind, "relu", rng), Affine(rng.normal(size=(2, WIDTH)).astype(np.float32), None)))
     path = to_onnx(tmp_path / "x.onnx", network, bits=8, X=x)
     order = np.random.default_rng(0).permutation(len(x))  # as the rows are shuffled there
-    ops, rough, exact = RoundingOps(240), x[order], x[order]
+    ops, rough, exact = RoundingOps(len(x)), x[order], x[order]
     for layer in map(spread, network.layers):
         rough.flags.writeable = exact.flags.writeable = False  # a formula may read them twice
         rough, exact = layer(ops, rough), layer(NUMPY, exact)

@@ -115,7 +115,7 @@ def test_a_table_is_fitted_within_a_budget_of_flash_and_its_file_is_written(tmp_
     X, y = rows(120)
     lines = [f"{a:.4f},{'red' if b > 0 else 'blue'},{t}" for (a, b), t in zip(X[:, :2], y, strict=True)]
     (tmp_path / "table.csv").write_text("\n".join(["size,color,state", *lines]) + "\n")
-    fit = ["fit", tmp_path / "table.csv", "--target", "state", "--max-epochs", "30", "--bits", "8", "--out", tmp_path / "out"]
+    fit = ["fit", tmp_path / "table.csv", "--target", "state", "--max-epochs", "10", "--bits", "8", "--out", tmp_path / "out"]
     done = meristem_here(*fit, "--budget", "1.5 KB")
     assert done.returncode == 0, done.stderr
     model = meristem.load(tmp_path / "out" / "model.safetensors")

@@ -26,7 +26,7 @@ limit = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 sys.exit(main())
 """
-FIT = ["--max-epochs", "2", "--budget", "900", "--target", "rich"]
+FIT = ["--body", "tunnel", "--max-epochs", "2", "--budget", "900", "--target", "rich"]
 STUDY = ["reproduce", "two-spirals", "--models", "tunnel", "--task", "easy", "--seeds", "1", "--width", "3", "--depth", "1"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),

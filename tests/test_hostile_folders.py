@@ -147,7 +147,7 @@ def test_a_fit_does_not_go_on_from_what_no_run_left(tmp_path):
     """`meristem fit --resume`, and `resume=True` of an estimator: what is there stays."""
     table, out = tmp_path / "table.csv", tmp_path / "fit"
     table.write_text("x,y\n" + "".join(f"{n},{2 * n}\n" for n in range(40)))
-    fit = ["fit", table, "--target", "y", "--max-epochs", "1", "--budget", "500", "--out", out]
+    fit = ["fit", table, "--target", "y", "--body", "tunnel", "--max-epochs", "1", "--budget", "500", "--out", out]
     assert meristem_here(*fit).returncode == 0
     X, y = np.arange(40.0)[:, None], np.arange(40) // 20
     model = TunnelClassifier(max_epochs=1, depth=1, random_state=0, checkpoint_dir=tmp_path / "own", resume=True)

@@ -13,7 +13,6 @@ import pytest
 import meristem
 from meristem.gate import is_confined
 from meristem.nn import Network
-from meristem.nn.rows import put, taken
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.live_size import live_part, restore, shrink
 from meristem.train.run import Run, advance, begin
@@ -66,7 +65,7 @@ def begun(name: str, recipe: Recipe = RECIPE, stage: int = LAST) -> Run:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_what_is_taken_and_put_back_is_the_same_to_the_bit(name):
+def test_what_is_open_computes_the_same_and_is_put_back_to_the_bit(name):
     state = begun(name).state
     live = live_part(state, KNOBS, RECIPE)
     assert live is not None
@@ -74,22 +73,14 @@ def test_what_is_taken_and_put_back_is_the_same_to_the_bit(name):
     assert small.network.embed.weight.size + small.network.body.weight.size < 0.6 * (
         state.network.embed.weight.size + state.network.body.weight.size
     )
+    for one, other in zip(*(_told(s.network, jnp.asarray(data()[0])) for s in (state, small)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     back = jax.jit(lambda whole, part: restore(whole, part, live))(state, small)
+    assert jax.tree.structure(back) == jax.tree.structure(state)
     for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(back), strict=True):
         if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
             one, other = map(jax.random.key_data, (one, other))
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_the_small_network_computes_the_same(name):
-    network = half_closed(name)
-    live = live_part(begun(name).state, KNOBS, RECIPE)
-    small = jax.jit(lambda whole: taken(whole, whole, live))(network)
-    for one, other in zip(*(_told(n, jnp.asarray(data()[0])) for n in (network, small)), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    back = jax.eval_shape(lambda whole, part: put(whole, part, whole, live), network, small)
-    assert jax.tree.structure(back) == jax.tree.structure(network)
 
 
 @jax.jit

@@ -94,6 +94,9 @@ def test_columns_that_do_not_change_at_a_row():
 def test_two_units_in_a_column_and_a_target_that_is_a_row_off():
     (line,) = mixed_units({"z": np.where(rng.random(N) < 0.1, 1000 * WEIGHTS, WEIGHTS), "tail": rng.lognormal(0, 3, N)})
     assert line.startswith("column 'z' has two sizes of values")
+    shares = rng.beta(2, 5, N)
+    (line,) = mixed_units({"share": np.where(rng.random(N) < 0.2, 100 * shares, shares), "tail": rng.lognormal(0, 1, N)})
+    assert line.startswith("column 'share' has two sizes of values"), "fractions and per cent, though they overlap"
     assert "one row too low" in shifted_target(X, np.roll(Y, 1), is_class=False)[0]
     assert "one row too high" in shifted_target(X, np.roll(CODES, -1), is_class=True)[0]
     assert (
@@ -159,8 +162,9 @@ def test_numbers_that_drift_with_a_date():
 
 
 def test_a_code_among_few_values():
-    for values, code in ((rng.integers(1, 6, N), 99), (rng.integers(0, 3, N), -999)):
+    for values, code in ((rng.integers(1, 6, N), 99), (rng.integers(0, 3, N), -999), (rng.integers(0, 7, N), -1)):
         scores = np.where(rng.random(N) < 0.05, code, values)
         (line,) = sentinel_values({"score": scores.astype(float)})
         assert line.startswith(f"column 'score' holds {code} in ")
+    assert sentinel_values({"opinion": rng.integers(-1, 2, N).astype(float)}) == [], "−1 is an answer"
     assert sentinel_values({"dose": rng.choice([1.0, 10.0, 99.0, 999.0], N)}) == [], "doses are not a scale"

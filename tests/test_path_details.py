@@ -10,7 +10,7 @@ import meristem
 from drawing import subplots
 from meristem import Data, Recipe
 from meristem.complexity import UNIT
-from meristem.estimators.search import crowded_point
+from meristem.estimators.larger_room import crowded_point, is_clearly_better
 from meristem.estimators.training_settings import Room
 from meristem.gate import map_gates
 from meristem.nn import Network
@@ -91,6 +91,17 @@ def test_the_setting_for_a_larger_room_is_the_best_or_a_lower_penalty_as_good_th
     assert tried(flat, [empty, empty, empty]) is None
     worse = [[2.0, 2.3, 2.1], [2.2, 2.3, 2.0], [1.1, 1.2, 1.0]]
     assert tried(worse, [full, full, empty]) is None
+
+
+@pytest.mark.parametrize(
+    ("losses", "ends", "is_better"),
+    [([0.8, 1.1, 0.9], True, True), ([0.8, 1.1, 0.9], False, False), ([0.5, 1.4, 1.4], True, False)],
+)
+def test_a_larger_room_is_better_if_its_trial_ended_and_gains_more_than_the_standard_error(losses, ends, is_better):
+    """One that left early is not comparable: before gates close losses may be lower than at the end."""
+    path, trial = table([[1.0, 1.3, 1.1], [1.2, 1.4, 1.3]], [1e-3, 1e-2]), table([losses], [1e-3])
+    trial = replace(trial, table=trial.table | {"finished": np.array([True, True, ends])})
+    assert is_clearly_better(trial, path) == is_better
 
 
 def test_a_setting_as_good_as_the_limit_is_not_better():

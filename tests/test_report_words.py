@@ -12,6 +12,7 @@ from meristem.report.report_data import from_estimator
 from meristem.report.report_text import caveats
 from meristem.report.scoring import Scorer, in_words
 from meristem.report.sections import sections
+from meristem.targets import Classes
 from reporting import fitted, judged
 
 pytestmark = [
@@ -89,6 +90,10 @@ def test_classes_that_are_never_said_are_doubted(classes):
     judge = Scorer("class", np.arange(40) % 4, ("a", "b", "c", "d", "e"))
     lines = caveats(replace(classes, scorer=judge, predictions=np.arange(40) % 2, outputs=None))
     assert "It never predicts “c” (10 rows) and “d” (10 rows)." in lines
+    two, y = copy.copy(classes.model), np.arange(40) % 2
+    two._targets_ = Classes(np.array(["no", "yes"]))
+    some = replace(classes, model=two, scorer=Scorer("class", y, ("no", "yes")), predictions=0 * y, outputs=None)
+    assert any(line.startswith("It never predicts “yes” (20 rows): choose a lower threshold") for line in caveats(some))
     assert not any(
         "never predicts" in line for line in caveats(replace(classes, scorer=judge, predictions=judge.y, outputs=None))
     )

@@ -65,8 +65,8 @@ def table_model(tmp_path_factory):
     """A folder with the model of a table."""
     folder = tmp_path_factory.mktemp("model")
     (folder / "table.csv").write_text("x,y\n" + "".join(f"{n},{2 * n}\n" for n in range(40)))
-    args = ["fit", folder / "table.csv", "--target", "y", "--max-epochs", "1", "--budget", "500", "--out", folder / "fit"]
-    done = meristem_here(*args)
+    args = ["fit", folder / "table.csv", "--target", "y", "--body", "tunnel", "--max-epochs", "1", "--budget", "500"]
+    done = meristem_here(*args, "--out", folder / "fit")
     assert done.returncode == 0, done.stderr
     (folder / "fit" / "model.safetensors").rename(folder / "model.safetensors")
     return folder

@@ -9,9 +9,11 @@ import pytest
 from commanding import meristem_here
 from killing import lines, start, wait_for
 from meristem.files.document import read
+from soak import FACTOR
 from test_tables_commands import people
 
 HOW = ["--max-epochs", "9", "--budget", "900", "--target", "rich"]
+HOW += ["--body", "tunnel"] if FACTOR == 1 else []  # a tree takes twice as long
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -53,7 +53,8 @@ def test_predict_casts_no_weights():
 
 def test_held_out_rows_are_predicted_once_and_the_file_is_written_and_read_back_once(tmp_path):
     (tmp_path / "people.csv").write_text(people(120))
-    command = ["fit", tmp_path / "people.csv", "--target", "rich", "--max-epochs", 3, "--out", tmp_path / "out"]
+    quick = ["--body", "tunnel", "--budget", 900, "--max-epochs", 3]
+    command = ["fit", tmp_path / "people.csv", "--target", "rich", *quick, "--out", tmp_path / "out"]
     done = []
     found = counted(
         lambda: done.append(meristem_here(*command)),

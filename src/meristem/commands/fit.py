@@ -29,7 +29,7 @@ from meristem.folders.checkpoints import Checkpoints
 from meristem.folders.run_folder import RunFolder
 from meristem.folders.run_record import SUMMARY
 from meristem.report import from_table, render_page
-from meristem.report.formatting import interval_text, score_text
+from meristem.report.formatting import interval_text, limits_text, score_text
 from meristem.report.task_metrics import METRICS
 from meristem.show.describe import print_table
 from meristem.show.elements import shorten
@@ -254,7 +254,7 @@ def _show(facts: dict[str, Any]) -> None:
     metrics = []
     for name, (low, high) in facts["test_intervals"].items():
         label = METRICS[name].label
-        metrics.append([label, score_text(facts["test"][name], label), interval_text(low, high, label)])
+        metrics.append([label, score_text(facts["test"][name], label), limits_text(low, high, label)])
     threshold = "" if facts["threshold"] is None else f" at the threshold {facts['threshold']:.3g}"
     positive = "" if facts["positive_class"] is None else f" of {shorten(facts['positive_class'], 40)!r}{threshold}"
     print_table(["metric", "value", "95 %"], metrics, f"all metrics{positive}")

@@ -188,7 +188,8 @@ ARGUMENTS: list[tuple[str, str, Any, Any, str | None, str]] = [
     ),
     ("export", "--budget", str, None, "BYTES", "with --c: the flash that the file may take, such as '2 KB'"),
     ("export", "--pixels", str, None, "TYPE", "with --c: uint8 or uint8/255 where x holds bytes, of models on images"),
-    ("export", "--numbers", str, "float", "TYPE", "with --c: the type of its numbers, float, double or int (default: float)"),
+    ("export", "--numbers", str, None, "TYPE", "with --c: the type of its numbers, float, double or int (default: float)"),
+    ("export", "--class-names", bool, False, None, "with --c: the names of the classes are a constant, too"),
 ]
 
 

@@ -26,7 +26,7 @@ from meristem.show.describe import describe, penalty_of, print_table
 from meristem.train.run import Run
 
 ROUNDING = re.compile(
-    rb"\d+ bits: in [\d,]+ rows? that [ -~]+(?:float|deviation)"
+    rb"\d+ bits: in [\d,]+ rows? that [ -~]+(?:float|deviation)(?:; then all rows set them)?"
 )  # in files of both kinds: what integers cost
 PRODUCER = b"\x12\x08meristem"  # at the start of our ONNX files: the field with the producer's name
 C_MARK, MARKED = b": a trained neural network, in C99", 400  # at the start of our C files; so many bytes are looked at
@@ -78,6 +78,10 @@ def run_show(args: argparse.Namespace) -> None:
 def run_export(args: argparse.Namespace) -> None:
     if args.onnx is None and args.c is None:
         raise ValueError("Nothing to write: give --onnx FILE or --c FILE.")
+    of_c = {name: getattr(args, name) for name in ("numbers", "budget", "pixels", "class_names")}
+    of_c = {name: value for name, value in of_c.items() if value}
+    if args.c is None and of_c:
+        raise ValueError(f"--{next(iter(of_c)).replace('_', '-')} is for --c FILE; leave it out.")
     loaded, model, members = _load(args.model, args.member)
     is_ensemble = hasattr(model, "estimators_")
     if members and not is_ensemble:
@@ -95,8 +99,7 @@ def run_export(args: argparse.Namespace) -> None:
         model = replace(loaded, estimator=model)
     if rows is not None and (not is_of_files or rows.suffix == ".npy"):
         rows = _numbers(rows)
-    options = {"bits": args.bits, "X": rows, "numbers": args.numbers, "budget": args.budget}
-    options |= {} if args.pixels is None else {"pixels": args.pixels}
+    options = {"bits": args.bits, "X": rows} | of_c
     if args.onnx is not None and args.bits is not None and hasattr(getattr(model, "estimator", model), "image_shape_"):
         raise ValueError(f"--bits={args.bits} of a model on images is for --c; write the ONNX file without it.")
     short = {} if args.bits is None else {"bits": args.bits, "X": rows}

@@ -19,6 +19,7 @@ from meristem.targets import Classes
 from meristem.train.run import Run
 
 PART = "more-rows"  # its name for watchers
+COST = 0.5  # of a training on all rows, about: epochs are as many, and shorter
 
 
 def measure_curve(search: Search, path: Path, chosen: tuple[int, ...], runs: list[Run], scoring: str) -> LearningCurve | None:
@@ -30,18 +31,19 @@ def measure_curve(search: Search, path: Path, chosen: tuple[int, ...], runs: lis
     members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in chosen]
     n, seed, is_class = len(search.table.y), search.table.seed % 2**31, isinstance(search.table.targets, Classes)
     classes = search.table.y if is_class else np.zeros(n, int)
-    folds = [(part_of(train, classes, share, seed), test) for share in SHARES for train, test in search.folds]
+    shares = SHARES[::-1]  # the longest trainings first: their speed is then expected of all
+    folds = [(part_of(train, classes, share, seed), test) for share in shares for train, test in search.folds]
     own = replace(search, folds=folds, scoring=scoring, part=PART)
     more = [
         member._replace(l2=member.l2 / share, fold=member.fold + number * n_folds)
-        for number, share in enumerate(SHARES)
+        for number, share in enumerate(shares)
         for member in members
     ]
     search.watcher.expect(search.afterwards)
     parts = own.trained(more, None)
     if search.watcher.over() or not all(run.best_epoch for run in parts):
         return None
-    every = zip([*more, *members], [*parts, *of_setting], strict=True)
+    every = zip([*members, *more], [*of_setting, *parts], strict=True)
     scores = np.array([own.score_of(run, member.fold) for member, run in every]).reshape(len(SHARES) + 1, len(members))
     n_rows = np.mean([len(train) for train, _ in search.folds])
-    return LearningCurve([round(float(share * n_rows)) for share in (*SHARES, 1.0)], scores)
+    return LearningCurve([round(float(share * n_rows)) for share in (*SHARES, 1.0)], scores[::-1])

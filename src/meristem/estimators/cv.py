@@ -23,7 +23,7 @@ from meristem.check import many
 from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier, check_threshold
 from meristem.estimators.conformal import Scores
-from meristem.estimators.curve_measurement import measure_curve
+from meristem.estimators.curve_measurement import COST, measure_curve
 from meristem.estimators.distillation import LONGER, distilled
 from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
@@ -133,7 +133,8 @@ class CrossValidated(Estimator):
         with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
             makes_bag, distills = self.makes_bag(folds), self.refit == "distill" and not blocks  # else all rows tell more
             replay = 0 if makes_bag else min(cores(), len(folds)) * (LONGER if distills else 1)  # it leaves other cores idle
-            search = replace(search, watcher=watcher, afterwards=replay + (0 if curve is None else len(SHARES) * len(folds)))
+            of_curve = 0 if curve is None else COST * len(SHARES) * len(folds)
+            search = replace(search, watcher=watcher, afterwards=replay + of_curve)
             with on_workers(self.executor):
                 search, path, runs = search.in_rooms(**lists) if self.halving else (search, *search.every_combination(**lists))
             if settling and watcher.over():

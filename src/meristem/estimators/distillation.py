@@ -1,4 +1,4 @@
-"""Distillation: one network learns what a bag of networks answers, at the highest penalty at which it is as good.
+"""Distillation: one network learns what a bag of networks answers, at a penalty at which it is as good.
 
     a(x)  the answer of the bag: probabilities of classes or labels, numbers, or rates (Objective.answer)
     J     = mean E(o(x), a(x)) + penalty · price          without l2 and dropout: answers have no noise to memorize
@@ -7,8 +7,9 @@ It learns from the rows and, every other epoch, from rows between them, so that 
 of which about half of the columns are those of a similar one. Such a network does not overfit; it is trained four times as long
 as those of the bag, which mainly makes it smaller.
 
-The first penalty is that of the bag. It falls by √10 until the rows i cannot tell the network from the bag (outputs b) by their
-targets y; if they always can, the network nearest to the bag is taken:
+The first penalty is that of the bag divided by the number of its networks, since one stands for all. It falls by √10 until
+the rows i cannot tell the network from the bag (outputs b) by their targets y; if they always can, the network nearest to the
+bag is taken:
 
     mean E(o_i, a_i) − E(b_i, a_i)   ≤   half the standard error of the mean of E(o_i, y_i) − E(b_i, y_i)
 
@@ -48,7 +49,7 @@ def distilled(search: Search, runs: Sequence[Run], bag: Sequence[NetworkEstimato
     for number in range(TRAININGS if search.budget is None else 1):
         if search.watcher.over():
             break
-        run = trained(search, runs, blocks, STEP**number, f"{part}-{number + 1}")
+        run = trained(search, runs, blocks, STEP**number / len(bag), f"{part}-{number + 1}")
         if run.diverged:
             continue
         own = mean_outputs([search.fitted(run, 1.0)], search.table.z)

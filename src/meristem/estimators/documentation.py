@@ -174,7 +174,7 @@ True
 """
 CLASSIFIER_DATA = {"data": "load_iris", "options": "return_X_y=True", "score": 0.9}
 REGRESSOR_DATA = {"data": "make_friedman1", "options": "200, random_state=0", "score": 0.7}
-IMAGE_DATA = {"data": "load_digits", "options": "return_X_y=True", "score": 0.6}
+IMAGE_DATA = {"data": "load_digits", "options": "n_class=3, return_X_y=True", "score": 0.6}
 IMAGE_EXAMPLE = "shape=(8, 8), channels=8, blocks=1, epochs=6"
 CV_EXAMPLE = "penalties=[1e-3], cv=2, max_width=16, learning_rate=0.01, max_epochs=60"
 

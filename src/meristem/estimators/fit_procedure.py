@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from meristem.estimators.encoded_table import EncodedTable
 from meristem.estimators.flash_budget import FlashBudget
-from meristem.estimators.training_settings import foresight, is_crowded
+from meristem.estimators.training_settings import growth, is_crowded
 from meristem.nn import Network
 from meristem.nn.structure import structure
 from meristem.paths.folds import Fold, fold_weights
@@ -76,9 +76,9 @@ class FitProcedure:
         if not is_first:
             run = self._train(state, self.knobs, "train")
             return self._within_flash(run, [], None), run
-        knobs, rooms, is_tree = self._choose_dropout(state), self.estimator._rooms, self.estimator._body == "budding"
+        knobs, rooms = self._choose_dropout(state), self.estimator._rooms
         self.watch.expect(float(self.fold is not None))
-        self.watch.may_enlarge(*foresight(rooms, 0, is_tree=is_tree))
+        self.watch.may_enlarge(growth(rooms, 0))
         run, room = self._train(state, knobs, "train"), rooms[0]
         for number, larger in enumerate(rooms[1:], 1):
             if not self._is_complete(run) or not (is_crowded(run.best, room) or self._learned_too_little(run)):
@@ -88,7 +88,7 @@ class FitProcedure:
                 other = self._train(self.estimator._new_state(self.table, larger), knobs, f"{ROOM}{number}")
             except DivergedError:
                 break
-            self.watch.may_enlarge(*foresight(rooms, number, is_tree=is_tree))
+            self.watch.may_enlarge(growth(rooms, number))
             if not self._is_complete(other):
                 break
             run, room = (other, larger) if other.state.best[0] < run.state.best[0] else (run, room)
@@ -103,7 +103,7 @@ class FitProcedure:
             return self._within_flash(run, [], None), run
         if self.fold is None:
             return self._within_flash(run, [run], room), run
-        self.watch.may_enlarge(np.inf, 1.0)
+        self.watch.may_enlarge(1.0)
         replayed = self._replayed(run, room, run.knobs.budget, "replay")
         return self._within_flash(run if replayed.diverged else replayed, [run], room), run
 

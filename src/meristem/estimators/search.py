@@ -20,9 +20,10 @@ import numpy as np
 from meristem.estimators.conformal import MOST_ROWS, ClassScores, HeldOut, scores_kind
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_procedure import STEPS_SHARE
+from meristem.estimators.larger_room import crowded_point, is_clearly_better
 from meristem.estimators.member_score import score_by
 from meristem.estimators.network_estimator import NetworkEstimator
-from meristem.estimators.training_settings import Room, foresight, is_crowded, shared_objective
+from meristem.estimators.training_settings import Room, growth, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.network import divide_outputs, trim_ends
@@ -30,7 +31,7 @@ from meristem.paths.folds import Fold, constant_losses, fold_weights, has_learne
 from meristem.paths.halving import Stays, ahead, better_half, promising, trained
 from meristem.paths.members import Member, by_number, default_penalties, grid, settings_of
 from meristem.paths.penalty_path import MemberResult, knobs_of, result_of
-from meristem.paths.result import Path, Point, standard_error
+from meristem.paths.result import Path
 from meristem.report.thresholds import choose_threshold
 from meristem.show.time_left import AGAIN, ROOM, trainings
 from meristem.train.callbacks import WatcherGroup
@@ -43,7 +44,7 @@ from meristem.train.training_data import Prepared
 
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
-USUAL_SHARE, USUAL_PATIENCE = 1.1, 10  # a training takes so much of the most epochs, or so many times its patience
+USUAL_SHARE, USUAL_PATIENCE = 0.8, 10  # a training takes so much of the most epochs, or so many times its patience
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -221,24 +222,23 @@ class Search:
         The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
         Where the larger room is clearly better, neighboring penalties are tried there, too. Returns the last search.
         """
-        sizes, is_tree, begun = self.estimator._rooms, self.estimator._body == "budding", time.perf_counter()
+        sizes, begun = self.estimator._rooms, time.perf_counter()
         search = replace(self, room=sizes[0])
-        self.watcher.may_enlarge(*foresight(sizes, 0, is_tree=is_tree))
+        self.watcher.may_enlarge(growth(sizes, 0))
         path, runs = search.one_by_one(**lists)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
-            best, tried = path.best(), crowded_point(path, small, or_lower=is_tree)
+            tried = crowded_point(path, small, or_lower=self.estimator._body == "budding")
             if self.watcher.over() or tried is None:
                 break
             larger = replace(search, room=room, part=f"{ROOM}{number}")
             same = {name: [getattr(tried, knob)] for name, knob in LISTS.items()}
             members = larger.members(**same)
             self.watcher.expect(AGAIN * len(members) + self.afterwards)
-            stays = None if tried is best else partial(ahead, rivals=[runs[m] for m in tried.members])
+            stays = None if tried.members == path.best().members else partial(ahead, rivals=[runs[m] for m in tried.members])
             trial_runs = larger.trained(members, stays)
-            self.watcher.may_enlarge(*foresight(sizes, number, is_tree=is_tree))
-            trial, same_folds = larger.path(members, trial_runs), list(best.members)
-            gain = trial.scores - path.scores[same_folds]
-            if self.watcher.over() or not np.isfinite(trial.scores).all() or not gain.mean() > standard_error(gain):
+            self.watcher.may_enlarge(growth(sizes, number))
+            trial = larger.path(members, trial_runs)
+            if self.watcher.over() or not is_clearly_better(trial, path):
                 break
             lower = sorted(penalty for penalty in lists["penalties"] if penalty < tried.penalty)
             higher = sorted(penalty for penalty in lists["penalties"] if penalty > tried.penalty)
@@ -248,7 +248,7 @@ class Search:
                 self.watcher.expect(self.afterwards)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
-        self.watcher.may_enlarge(np.inf, 1.0)
+        self.watcher.may_enlarge(1.0)
         return search, replace(path, seconds=time.perf_counter() - begun), runs
 
     def with_best_settled(self, path: Path, runs: list[Run], epochs: int) -> tuple[Path, list[Run]]:
@@ -312,18 +312,6 @@ class Search:
         members, runs = members + [more[m] for m in begun], runs + [new[m] for m in begun]
         order = sorted(range(len(members)), key=lambda m: members[m].penalty)
         return [members[m] for m in order], [runs[m] for m in order]
-
-
-def crowded_point(path: Path, room: Room, *, or_lower: bool) -> Point | None:
-    """Return the setting to try in a larger room: the best, if its networks are crowded, or a lower penalty that is as good.
-
-    With a single leaf lower penalties may gain nothing, so that the best one is so high that nothing is crowded.
-    """
-    best = path.best()
-    lower = [p for p in path.points if p.penalty < best.penalty and p.knobs | {"penalty": best.penalty} == best.knobs]
-    as_good = [point for point in lower if or_lower and best.score - point.score <= point.standard_error]
-    full = (point for point in (best, *as_good) if all(is_crowded(path.networks[m], room) for m in point.members))
-    return next(full, None)
 
 
 @dataclass(frozen=True, eq=False)

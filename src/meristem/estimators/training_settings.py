@@ -202,18 +202,16 @@ def is_crowded(network: Network, room: Room) -> bool:
     return sum(compact(network).units) > CROWDED * room.width * room.depth
 
 
-def foresight(sizes: list[Room], number: int, *, is_tree: bool = False) -> tuple[float, float]:
-    """Return how many open units are a crowd in a room, and how much larger the next one is; infinity if there is none.
+def growth(sizes: list[Room], number: int) -> float:
+    """Return how many times as large the next room is; 1 if there is none.
 
-    Of trees, whose hard size counts nodes, the units are not known while they train: NaN.
-
-    >>> foresight([Room(32, 2), Room(64, 5)], 0), foresight([Room(64, 1), Room(64, 4)], 0, is_tree=True)
-    ((32.0, 5.0), (nan, 4.0))
+    >>> growth([Room(32, 2), Room(64, 5)], 0), growth([Room(64, 4)], 0)
+    (5.0, 1.0)
     """
     if number + 1 >= len(sizes):
-        return np.inf, 1.0
+        return 1.0
     room, larger = (size.width * size.depth for size in sizes[number : number + 2])
-    return np.nan if is_tree else CROWDED * room, larger / room
+    return larger / room
 
 
 def shared_objective(objective: Objective) -> Objective:

@@ -27,10 +27,13 @@ import numpy as np
 from meristem.check import cut, many
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy
-from meristem.export.c_file import PIXELS, CFile, Columns, COptions, identifier
+from meristem.export.c_columns import Columns
+from meristem.export.c_file import PIXELS, CFile, COptions, identifier
 from meristem.export.c_inputs import input_lines
 from meristem.export.c_storage import Storage, placed
 from meristem.export.endings import (
+    HELD_OUT,
+    MOST_ROWS,
     PROMISED,
     SINGLE,
     AnyOf,
@@ -49,15 +52,13 @@ from meristem.inputs import Inputs
 from meristem.inputs.preprocessor import LIMIT
 from meristem.layers.image_layers import Pixels, raw_pixels
 from meristem.layers.ops.c import INPUTS, Column, CProgram, Value, number
-from meristem.layers.ops.c_integer import IntegerProgram
+from meristem.layers.ops.c_integer import Form, IntegerProgram
 from meristem.layers.ops.c_integer_images import ImageIntegerProgram
 from meristem.nn import Network
 
-MOST_ROWS, LEAST_ROWS, MOST_PIXELS = 4000, 100, 2**19  # of images as many as have so many pixels
-HELD_OUT = 5  # every so many of the rows that set ranges are held out of them
+LEAST_ROWS, MOST_PIXELS = 100, 2**19  # of images as many as have so many pixels
 RANGE = 36  # of decimal exponents in float
 LARGEST_EXPONENT = 80.0  # of a predicted rate, in float
-ADVICE = 'give numbers="{}", or subtract a constant from the column first.'
 ROUNDING = {None: PROMISED, 8: 2e-3, 16: 2e-5}  # by how much x in float may change an answer: with bits, half a step of values
 
 
@@ -94,6 +95,8 @@ def to_c(
     path = Path(path)
     if path.suffix != ".c":
         raise ValueError(f"path={str(path)!r} must end in .c; the header is written beside it.")
+    if not path.stem.isprintable() or set(path.stem) & {'"', "\\"}:
+        raise ValueError(f"path={str(path)!r} must have no quote, backslash or line break in its name, for #include.")
     source, header = c_text(
         network, COptions(path.stem, **options), scaling=scaling, ending=ending, feature_names=feature_names
     )
@@ -125,7 +128,7 @@ def flash_bound(
     network: CompactNetwork | Network, options: COptions, *, scaling: Scaling | None = None, ending: Ending = Raw()
 ) -> int:
     """Return the most bytes of flash that the C file takes, linked for a Cortex-M4F with -Os."""
-    file, program, _, body, *_ = _recorded_file(network, options, scaling, ending, None)
+    file, program, _, body, *_ = _recorded_file(network, options, scaling, ending, is_measured=False)
     return file.flash(program, body)[0]
 
 
@@ -134,27 +137,36 @@ def _recorded_file(
     options: COptions,
     scaling: Scaling | None,
     ending: Ending,
-    feature_names: Sequence[str] | None,
+    feature_names: Sequence[str] | None = None,
+    *,
+    is_measured: bool = True,
 ) -> tuple[CFile, CProgram, int, list[str], int, list[str]]:
-    """Return the file, its program, numbers on the stack, the lines of its function, parameters, and notes."""
+    """Return the file, its program, numbers on the stack, the lines of its function, parameters, and notes.
+
+    `is_measured`: the notes say what integers cost.
+    """
     if options.class_names and not isinstance(ending, OneOf):
         raise ValueError("class_names=True is for a classifier; this model has no classes.")
     small, n_in, n_out, ending = check_network(network, ending)
     if isinstance(first := small.layers[0], Pixels) and scaling is None:
         small = raw_pixels(small, PIXELS[options.pixels] if options.pixels else 1.0)
-        columns = Columns.of_image(first.input_shape, is_bytes=options.pixels is not None)
+        columns = Columns.of_image(first.input_shape, options.pixels, options.numbers)
     elif options.pixels is not None:
         raise ValueError(f"pixels={options.pixels!r} is for networks on images; leave it out.")
     else:
-        columns = Columns.of(scaling, n_in * prod(small.positions), feature_names)
+        columns = Columns.of(scaling, n_in * prod(small.positions), feature_names, options.numbers)
     if options.numbers == "float":
         _check_float(small, scaling, ending, n_out, columns, options.bits)
+    x, notes = None, list[str]()
     if options.bits is None:
-        notes = list[str]()
         program, x, last = recorded(small, scaling, n_in, CProgram)
         last = program.value(last)
     else:
-        program, x, last, notes = in_integers(small, scaling, n_in, ending, options, columns)
+        rows = calibration_rows(options, columns, small.positions)
+        program, _, last = in_integers(small, scaling, options, rows)
+        notes += [_cost(small, scaling, ending, options, rows)] * is_measured
+        notes += _units(program, ending, columns) if options.numbers == "int" else []
+        columns = columns.cut_off(program.scalings)
     storage = placed(program.steps, last, x)
     body = list(_lines(program, storage, is_double=options.numbers == "double", is_bytes=options.pixels is not None))
     if (z := str(storage.places[last])) != "y":
@@ -196,38 +208,44 @@ def recorded(
     return program, x, last
 
 
-def in_integers(
-    small: CompactNetwork, scaling: Scaling | None, n_in: int, ending: Ending, options: COptions, columns: Columns
-) -> tuple[IntegerProgram, None, Value, list[str]]:
-    """Return the program in integers, its last value, and what integers cost in rows that did not set the ranges."""
+def calibration_rows(options: COptions, columns: Columns, positions: Sequence[int]) -> np.ndarray:
+    """Return the rows that set the ranges of integers [rows, numbers in x], shuffled: those of X, or many of them."""
     rows = np.asarray(options.X)
-    if small.positions:
+    if positions:
         rows = rows.reshape(len(rows), -1)
     if rows.ndim != 2 or rows.shape[1] != len(columns.names) or not len(rows):
         raise ValueError(f"X has shape {rows.shape}; it must be rows of {many(len(columns.names), 'column')}, as x has.")
-    most = max(LEAST_ROWS, MOST_PIXELS // rows.shape[1]) if small.positions else MOST_ROWS
+    most = max(LEAST_ROWS, MOST_PIXELS // rows.shape[1]) if positions else MOST_ROWS
     rows = rows[np.random.default_rng(0).permutation(len(rows))[: min(most, MOST_ROWS)]].astype(np.float64)
-    is_bytes = options.pixels is not None
-    if is_bytes and not ((rows >= 0) & (rows <= 255) & (np.mod(rows, 1) == 0)).all():
+    if options.pixels is not None and not ((rows >= 0) & (rows <= 255) & (np.mod(rows, 1) == 0)).all():
         raise ValueError(f"X holds numbers that are no bytes, but pixels={options.pixels!r}; leave it out, or scale them.")
-    calibrated = max(1, len(rows) - len(rows) // HELD_OUT)
-    is_float, bits = options.numbers == "float", options.bits or 8
-    begin = partial(ImageIntegerProgram, bits, rows, calibrated, is_float=is_float, is_bytes=is_bytes)
-    program, _, form = recorded(small, scaling, n_in, begin)
+    return rows
+
+
+def in_integers(
+    small: CompactNetwork, scaling: Scaling | None, options: COptions, rows: np.ndarray, held_out: int = 0
+) -> tuple[IntegerProgram, Form, Value]:
+    """Return the program in integers, whose ranges all rows but the last `held_out` set, its last form, and its value."""
+    is_float, is_bytes = options.numbers == "float", options.pixels is not None
+    begin = partial(ImageIntegerProgram, options.bits or 8, rows, len(rows) - held_out, is_float=is_float, is_bytes=is_bytes)
+    program, _, form = recorded(small, scaling, small.layers[0].n_in, begin)
     form = program.form(form)
-    last = program.outputs(form)
-    tested = slice(calibrated if calibrated < len(rows) else 0, None)
-    exact, rough = program.real(form)[tested], program.simulated[tested]
-    notes = [rounding_cost(bits, ending, exact, rough)]
-    if not is_float:
-        name = "the pixels of channel {}" if columns.summary else "x[{}] is {}"
-        notes += [
-            f"{name.format(c.place, columns.names[c.place])} times {2.0**s.fraction:.17g}" for c, s in program.scalings.items()
-        ]
-        notes += ["missing: INT32_MIN"] * bool(program.scalings) + [
-            f"y is in units of {program.unit:.8g}{_meaning(ending, program.unit)}"
-        ]
-    return program, None, last, notes
+    return program, form, program.outputs(form)
+
+
+def _cost(small: CompactNetwork, scaling: Scaling | None, ending: Ending, options: COptions, rows: np.ndarray) -> str:
+    """Return what integers cost in a fifth of the rows, in a program whose ranges the others set."""
+    held_out = len(rows) // HELD_OUT
+    program, form, _ = in_integers(small, scaling, options, rows, held_out)
+    return rounding_cost(options.bits or 8, ending, program.real(form), program.simulated, held_out)
+
+
+def _units(program: IntegerProgram, ending: Ending, columns: Columns) -> list[str]:
+    """Return what the integers of x and y stand for."""
+    name = "the pixels of channel {}" if columns.summary else "x[{}] is {}"
+    factors = [(column.place, 2.0 ** (scaling.fraction or 0)) for column, scaling in program.scalings.items()]
+    scalings = [f"{name.format(place, columns.names[place])} times {factor:.17g}" for place, factor in factors]
+    return [*scalings, f"y is in units of {program.unit:.8g}{_meaning(ending, program.unit)}"]
 
 
 def _meaning(ending: Ending, unit: float) -> str:
@@ -244,26 +262,33 @@ def _meaning(ending: Ending, unit: float) -> str:
 
 def _check_float(small: CompactNetwork, scaling: Any, ending: Ending, n_out: int, columns: Columns, bits: int | None) -> None:
     """Raise ValueError, which names the columns, where single precision would change an answer."""
-    allowed, advice = ROUNDING[bits] / 2, ADVICE.format("int" if bits else "double")
+    allowed = ROUNDING[bits] / 2
     if isinstance(ending, Values):
         if ending.link == "log" and (ending.mean + LIMIT * ending.scale).max() > LARGEST_EXPONENT:
-            raise ValueError(f"y is up to e^{ending.mean.max():.0f}, which float cannot hold; {advice}")
+            raise ValueError(f"y is up to e^{ending.mean.max():.0f}, which float cannot hold; {_advice(bits)}")
         largest = (np.abs(ending.mean) + LIMIT * np.abs(ending.scale)) / np.abs(ending.scale)
         is_in_range = (
             np.abs(np.log10(np.abs(ending.scale))) < RANGE
         ).all() and largest.max() * ending.scale.max() < 10.0**RANGE
         if ending.link == "identity" and not (is_in_range and SINGLE.eps / 2 * largest.max() <= allowed):
-            raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {advice}")
+            raise ValueError(f"y varies too little around {ending.mean[0]:g} for float; {_advice(bits)}")
     if scaling is None:
         return
     n_inputs = small.layers[0].n_in
     features = FeatureScaling.of(scaling, n_inputs)
-    if features.rounding_error(small, ending, n_out) <= allowed:
+    if (error := features.rounding_error(small, ending, n_out)) <= allowed:
         return
     errors = [features.rounding_error(small, ending, n_out, [place]) for place in range(len(features.mean))]
     worst = [columns.of_feature(int(place)) for place in np.flatnonzero(np.array(errors) >= max(errors) / 10)]
     names = cut(", ".join(map(repr, dict.fromkeys(worst))), 200)
-    raise ValueError(f"float cannot hold the numbers of {names} precisely; {advice}")
+    problem = f"float cannot hold the numbers of {names} precisely; {_advice(bits, error)}"
+    raise ValueError(f"{problem} Rounding them may move an answer by {error:.1g}.")
+
+
+def _advice(bits: int | None, error: float = np.inf) -> str:
+    """Return what to do where rounding a column to float may move an answer by so much."""
+    others = "" if bits else " (a few KB of flash more)" + " or bits=8" * (error <= ROUNDING[8] / 2)
+    return f'give numbers="{"int" if bits else "double"}"{others}, or subtract a constant from the column first.'
 
 
 def _lines(program: CProgram, storage: Storage, *, is_double: bool, is_bytes: bool) -> Iterator[str]:

@@ -9,18 +9,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, Self
+from typing import Any
 
 import jax
 import numpy as np
 
 import meristem
 from meristem.check import cut, many, unknown
+from meristem.export.c_columns import Columns
 from meristem.export.c_functions import called_by, text_of
 from meristem.export.c_sizes import bytes_of, code_bound, stack_bound
-from meristem.export.endings import AnyOf, Ending, OneOf, Scaling, Values
-from meristem.inputs import Inputs
-from meristem.inputs.schema import CATEGORY, DATE
+from meristem.export.endings import AnyOf, Ending, OneOf, Values
 from meristem.layers.ops.c import CProgram, CTable, Step, number
 
 LINE = 116
@@ -73,59 +72,6 @@ class COptions:
             bytes_of(self.budget)
         if self.bits is not None and self.X is None:
             raise ValueError(f"bits={self.bits} needs rows that show the range of each value; give the training rows, X=….")
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What x holds: a name and a description for each place, and the place of each feature."""
-
-    names: list[str]
-    notes: list[str]
-    places: list[int]  # [features]
-    summary: str = ""  # of all, in place of one by one
-
-    @classmethod
-    def of_image(cls, shape: Sequence[int], *, is_bytes: bool) -> Self:
-        """Return the pixels of an image [height, width] or [height, width, channels]."""
-        height, width, channels = (*shape, 1)[:3]
-        order = f", {channels} channels of a pixel side by side" * (channels > 1)
-        missing = "" if is_bytes else "; NaN and infinities are missing: the mean of their channel"
-        n = height * width * channels
-        return cls(["pixels"] * n, [""] * n, list(range(n)), f"the pixels of {height} rows of {width}{order}{missing}")
-
-    @classmethod
-    def of(cls, scaling: Scaling | None, n: int, names: Sequence[str] | None) -> Self:
-        """Return the columns of a model with n numbers for inputs, or those of its schema."""
-        if not isinstance(scaling, Inputs):
-            labels = [f"input {place}" for place in range(n)] if names is None else [str(name) for name in names]
-            return cls(labels, ["" if scaling is None else "a number; NaN missing, read as the mean"] * n, list(range(n)))
-        columns, groups, preprocessor = scaling.column_names, scaling.groups, scaling.preprocessor
-        used = {int(feature): k for k, feature in enumerate(preprocessor.feature_of_input[: len(preprocessor.fill)])}
-        mean, scale = preprocessor.scaling.mean, preprocessor.scaling.scale
-        notes, places = [], [place for place, group in enumerate(groups) for _ in group]
-        for place, group in enumerate(groups):
-            field = None if scaling.schema is None else scaling.schema.fields[place]
-            if field is not None and field.kind == CATEGORY:
-                texts = ", ".join(f"{code} {text}" for code, text in enumerate(field.texts))
-                notes.append(f"a code: {texts}; -1 or NaN missing, others unseen")
-                continue
-            k, kind = (
-                used.get(int(group[0])),
-                "days since 1970-01-01" if field is not None and field.kind == DATE else "a number",
-            )
-            if k is None:
-                notes.append("is not read")
-            elif np.isfinite(preprocessor.limit):
-                low, high = (mean[k] + sign * preprocessor.limit * scale[k] for sign in (-1, 1))
-                notes.append(
-                    f"{kind}, {mean[k]:.4g} +- {scale[k]:.3g}; read from {low:.4g} to {high:.4g}, limited beyond; NaN missing"
-                )
-            else:
-                notes.append(f"{kind}; NaN missing")
-        return cls(columns, notes, places)
-
-    def of_feature(self, feature: int) -> str:
-        return self.names[self.places[feature]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,14 +210,15 @@ class CFile:
 
     def _returns(self) -> tuple[str, list[str]]:
         """Return what the function returns, and what each y is."""
+        what = "logit" if self.numbers == "int" else "probability"
         match self.ending:
             case OneOf():
                 classes = [str(name) for name in self.ending.classes.tolist()]
                 texts = ", ".join(f"{k} {name}" for k, name in enumerate(classes))
-                return f"the class: {texts}", [f"the probability of {name}" for name in classes]
+                return f"the class: {texts}", [f"the {what} of {name}" for name in classes]
             case AnyOf():
                 return "how many labels are present, more likely than not", [
-                    f"the probability of label {k}" for k in range(self.n_y)
+                    f"the {what} of label {k}" for k in range(self.n_y)
                 ]
             case Values():
                 return "0", [f"prediction {k}" if self.n_y > 1 else "the prediction" for k in range(self.n_y)]

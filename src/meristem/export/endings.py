@@ -36,6 +36,7 @@ PROMISED = 1e-5  # of a probability, or of the scale of numbers: the error that 
 MAX_ROWS, MAX_VALUES = 1024, 2**22  # of the trial for the precision of features; values: rows × features
 SPREAD, FARTHEST = 1.5, 4.0  # standard deviations of these rows
 WORST_CASE = 3.0  # standard deviations of the sum of rounding errors in the worst of them
+MOST_ROWS, HELD_OUT = 4000, 5  # of the rows that set the ranges of integers; a fifth of them measures what integers cost
 Scaling = tuple[Any, Any] | Inputs
 
 
@@ -86,15 +87,18 @@ def ending_of(targets: Targets) -> Ending:
     return OneOf(targets.classes, targets.cut) if isinstance(targets, Classes) else AnyOf()
 
 
-def rounding_cost(bits: int, ending: Ending, exact: np.ndarray, rough: np.ndarray) -> str:
-    """Return what so many bits cost, in words, given outputs in float and in integers of rows that did not set the ranges."""
-    rows = f"{bits} bits: in {many(len(exact), 'row')} that did not set the ranges, "
+def rounding_cost(bits: int, ending: Ending, exact: np.ndarray, rough: np.ndarray, held_out: int) -> str:
+    """Return what so many bits cost, in words, given outputs in float and in integers; the last rows did not set the ranges."""
+    exact, rough = exact[-held_out:], rough[-held_out:]  # all, where none is held out
+    which, then = ("did not set", "; then all rows set them") if held_out else ("set", "")
+    rows = f"{bits} bits: in {many(len(exact), 'row')} that {which} the ranges, "
     if isinstance(ending, OneOf):
         classes = Classes(np.arange(max(2, exact.shape[1])), 1 / (1 + np.exp(-ending.cut)))
         same = (classes.decode(exact) == classes.decode(rough)).mean()
-        return f"{rows}{same:.1%} have the class of the network in float"
+        return f"{rows}{same:.1%} have the class of the network in float{then}"
     error, size = np.sqrt(((exact - rough) ** 2).mean()), exact.std()
-    return f"{rows}outputs differ from the network in float by {error / max(size, 1e-300):.2%} of their standard deviation"
+    share = f"{error / max(size, 1e-300):.2%} of their standard deviation"
+    return f"{rows}outputs differ from the network in float by {share}{then}"
 
 
 def check_export(extra: str, network: CompactNetwork | Network, ending: Ending) -> tuple[Any, CompactNetwork, int, int, Ending]:

@@ -29,6 +29,8 @@ import meristem
 from meristem.compact import CompactNetwork
 from meristem.compact.inference import as_numpy, spread
 from meristem.export.endings import (
+    HELD_OUT,
+    MOST_ROWS,
     SINGLE,
     AnyOf,
     Ending,
@@ -44,13 +46,12 @@ from meristem.export.endings import (
 from meristem.files.atomic_write import PATHS, write_whole
 from meristem.inputs import Inputs, Schema
 from meristem.inputs.schema import CATEGORY, UNSEEN
-from meristem.layers.ops.numpy import NUMPY
+from meristem.layers.ops.numpy import NUMPY, NumpyOps
 from meristem.layers.ops.onnx import Graph, float32
 from meristem.layers.ops.onnx_rounding import Rounded, RoundedGraph, RoundingOps
 from meristem.nn import Network
 
 OPSET, IR_VERSION = 17, 8  # they belong together
-MOST_ROWS, HELD_OUT = 4000, 5  # of the rows that set ranges; every fifth is held out of them
 ML_OPSET = "ai.onnx.ml", 3  # the set of operators that encodes texts
 
 
@@ -142,7 +143,7 @@ def onnx_bytes(
 def _in_eight_bits(
     layers: Sequence[Any], ending: Ending, bits: int, X: Any, scaling: Scaling | None, shape: tuple[int, ...]
 ) -> tuple[list[Rounded], str]:
-    """Return the products of a network in eight bits, and what they cost in rows that did not set their ranges, in words."""
+    """Return the products of a network in eight bits, ranges set by all rows, and what they cost in held-out rows, in words."""
     if bits != 8:
         raise ValueError(f"bits={bits!r} must be 8 or None: ONNX files have no other integers here.")
     if X is None:
@@ -152,17 +153,20 @@ def _in_eight_bits(
     if rows.shape[1:] != (shape if scaling is None else (n_features,)) or not len(rows):
         raise ValueError(f"X has shape {rows.shape}; it must be rows of {n_features} features.")
     rows = rows[np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]]
-    calibrated = max(1, len(rows) - len(rows) // HELD_OUT)
     x = rows.astype(np.float32) if scaling is None else FeatureScaling.of(scaling, shape[0]).trace(NUMPY, rows)
-    ops = RoundingOps(calibrated)
-    outputs = []
-    for each in (NUMPY, ops):
+    held_out = len(rows) // HELD_OUT
+    measured, ops = (RoundingOps(len(rows) - n) for n in (held_out, 0))
+
+    def outputs(ops: NumpyOps) -> np.ndarray:
         h = x.view()
         for layer in layers:
             h.flags.writeable = False  # a formula may read h twice
-            h = layer(each, h)
-        outputs.append(h[calibrated if calibrated < len(rows) else 0 :])
-    return ops.products, rounding_cost(bits, ending, *outputs)
+            h = layer(ops, h)
+        return h
+
+    cost = rounding_cost(bits, ending, outputs(NUMPY), outputs(measured), held_out)
+    outputs(ops)
+    return ops.products, cost
 
 
 def _column_inputs(graph: Graph, inputs: Inputs, schema: Schema) -> tuple[str, list[Any]]:

@@ -153,13 +153,20 @@ class Preprocessor:
     def typical(self, inputs: np.ndarray | Scattered) -> np.ndarray:
         """Return which rows [n] of inputs hold no outlier; others are not held out for validation.
 
+        A column of 0 and 1 has none: the 1 of a rare category is far from the mean, and is what such rows are.
+
         >>> p = Preprocessor.of(np.append(np.random.default_rng(0).standard_normal(99), 1e9)[:, None])
         >>> p.typical(p(np.array([[0.0], [5.0], [1e9]]))).tolist()
         [True, True, False]
+        >>> rare = np.arange(100.0)[:, None] == 7
+        >>> (p := Preprocessor.of(1.0 * rare)).typical(p(1.0 * rare)).all()
+        np.True_
         """
+        mean, variance = self.scaling.mean, self.scaling.variance
+        far = np.where(np.isclose(variance, mean * (1 - mean), rtol=1e-6, atol=0), np.inf, FAR * self.limit)  # as of 0 and 1
         n, step = len(inputs), rows_at_once(self.n_inputs)
         parts = (inputs[np.arange(at, min(n, at + step))] for at in range(0, n, step))
-        return np.concatenate([(np.abs(part) < FAR * self.limit).all(1) for part in parts])
+        return np.concatenate([(np.abs(part) < far).all(1) for part in parts])
 
     def pack(self) -> dict[str, np.ndarray]:
         own = {"fill": self.fill, "gaps": self.gaps.astype(float), "limit": np.array([self.limit])}

@@ -7,7 +7,7 @@ numbers than the values at all positions.
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -30,6 +30,8 @@ class ConvBranch(Convolutional):
 
     inner: Float[Array, "depth units width ..."]
     outer: Float[Array, "depth width units ..."]
+
+    expansion: ClassVar[float | None] = 1.0
 
     def draw_maps(self, width: int, taps: tuple[int, ...], key: PRNGKeyArray) -> None:
         keys, (depth, units) = jax.random.split(key), self.bias.shape

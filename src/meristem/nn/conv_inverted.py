@@ -7,7 +7,7 @@ U and V are applied at each position. With kernels of 3 × 3 an inner channel co
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,8 @@ class ConvInverted(Convolutional):
     shift: Float[Array, "depth units"]
     outer: Float[Array, "depth width units"]
     depthwise_norm: BatchNorm | None  # [depth, units]
+
+    expansion: ClassVar[float | None] = 3.0
 
     def draw_maps(self, width: int, taps: tuple[int, ...], key: PRNGKeyArray) -> None:
         keys, (depth, units) = jax.random.split(key, 3), self.bias.shape

@@ -13,7 +13,7 @@ import abc
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -44,6 +44,8 @@ class Convolutional(Body):
     norm: BatchNorm | None  # [depth, units], of what the first map of a block gives
     positions: tuple[int, ...] = eqx.field(static=True)
     activation: str = eqx.field(static=True)
+
+    expansion: ClassVar[float | None] = None  # gated channels for each of the trunk, by default; None: they are the trunk's
 
     def __init__(
         self,

@@ -23,7 +23,6 @@ from meristem.nn.stages import Stages
 
 IMAGE_BODIES: dict[str, Any] = {"conv-tunnel": ConvTunnel, "conv-branch": ConvBranch, "conv-inverted": ConvInverted}
 STAGES = 32, 64, 128  # the width of each stage, at most, where nobody says
-EXPANSION = {"conv-branch": 1.0, "conv-inverted": 3.0}  # inner channels for each of the trunk
 
 
 def image_parts(
@@ -46,7 +45,7 @@ def image_parts(
     names = [
         name for name in inspect.signature(kind).parameters if name not in ("width", "units", "positions", "learn_width", "key")
     ]
-    choices = dict.fromkeys([*names, *["expansion"] * (body in EXPANSION), "pixel_mean", "pixel_scale"])
+    choices = dict.fromkeys([*names, *["expansion"] * (kind.expansion is not None), "pixel_mean", "pixel_scale"])
     for option in options | ({} if expansion is None else {"expansion": expansion}):
         if option not in choices:
             raise unknown(f"option of body={body!r}", option, list(choices))
@@ -62,7 +61,7 @@ def image_parts(
         if stage:
             parts.append(Downsample(widths[stage - 1], n, positions, key=keys[2 * stage]))
             positions = halved(positions)
-        units = {"units": inner_units(body, n, expansion)} if body in EXPANSION else {}
+        units = {} if kind.expansion is None else {"units": inner_units(n, kind.expansion if expansion is None else expansion)}
         own = {"width": n, "depth": n_blocks, "positions": positions, "learn_width": learns, **units, **options}
         parts.append(kind(**own, kernel=kernel, key=keys[2 * stage + 1]))
     stem = ImageStem(input_shape, widths[0], kernel=kernel, pixel_mean=pixel_mean, pixel_scale=pixel_scale, key=stem_key)
@@ -71,11 +70,10 @@ def image_parts(
     return stem, stages, pooled(widths[-1], n_out, positions=positions, key=head_key)
 
 
-def inner_units(body: str, width: int, expansion: float | None) -> int:
+def inner_units(width: int, expansion: float) -> int:
     """Return how many gated channels a block on a trunk of this width has."""
-    factor = EXPANSION[body] if expansion is None else expansion
-    check_number("expansion", factor, "above 0 and at most 64", lambda value: 0 < value <= 64)
-    return max(1, round(factor * width))
+    check_number("expansion", expansion, "above 0 and at most 64", lambda value: 0 < value <= 64)
+    return max(1, round(expansion * width))
 
 
 def _sizes(name: str, value: Any) -> tuple[int, ...]:

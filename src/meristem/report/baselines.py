@@ -19,6 +19,7 @@ independent samples. The metric is the headline's (task_metrics.py). Used by rep
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -95,8 +96,6 @@ def baselines(
         yield Baseline("last_value", "last value, of the training rows", lambda x: np.repeat(last, len(x), 0), n_parameters=1)
     if task == QUANTILES or (task == CLASS and len(np.unique(y)) < 2):
         return
-    from threadpoolctl import threadpool_limits  # scikit-learn needs it
-
     preprocess = Preprocessor.of(X)
     z = preprocess(X)
     mean, scale = (y.mean(0), np.where(y.std(0) > 0, y.std(0), 1.0)) if task == NUMBER else (0, 1)
@@ -107,20 +106,29 @@ def baselines(
         if name in without or (name == "boosting" and y.ndim == 2):
             continue
         begun = time.monotonic()
-        with warnings.catch_warnings(), threadpool_limits(1 if X.size <= MOST_NUMBERS_OF_A_THREAD else None):
+        with warnings.catch_warnings(), limited_threads(X):
             warnings.simplefilter("ignore")  # about convergence, and labels that every row has
             own = fit(data._replace(seconds=None if seconds is None else SHARES[name] * seconds))
         inputs = (lambda x: x) if name == "boosting" else preprocess
 
         def predict(x: np.ndarray, model: Any = own.model, inputs: Any = inputs) -> np.ndarray:
-            return np.asarray(mean + scale * model.predict(inputs(x)))
+            with limited_threads(x):
+                return np.asarray(mean + scale * model.predict(inputs(x)))
 
         def predict_proba(x: np.ndarray, model: Any = own.model, inputs: Any = inputs) -> np.ndarray:
-            return probabilities(model, inputs(x), n_classes)
+            with limited_threads(x):
+                return probabilities(model, inputs(x), n_classes)
 
         label, taken = f"{title}, {own.settings}", time.monotonic() - begun
         proba = predict_proba if task == CLASS else None
         yield Baseline(name, label, predict, proba, own.n_parameters, taken, " and ".join(own.lacks))
+
+
+def limited_threads(X: np.ndarray) -> AbstractContextManager[Any]:
+    """Return a context in which scikit-learn has one thread for few numbers: threads wait busily for one another."""
+    from threadpoolctl import threadpool_limits  # scikit-learn needs it
+
+    return threadpool_limits(1 if X.size <= MOST_NUMBERS_OF_A_THREAD else None)
 
 
 def _constant(task: str, y: np.ndarray, levels: tuple[float, ...], n_classes: int) -> Baseline:

@@ -47,6 +47,15 @@ def interval_text(low: float, high: float, measure: str = "") -> str:
     return f"{score_text(low, measure)} to {score_text(high, measure)}"
 
 
+def limits_text(low: float, high: float, measure: str = "") -> str:
+    """Return an interval of a table; "–" where all samples of the rows have the same value, which says nothing of others.
+
+    >>> limits_text(0.41, 0.62), limits_text(0.5, 0.5)
+    ('0.410 to 0.620', '–')
+    """
+    return interval_text(low, high, measure) if low < high else "–"
+
+
 def count(n: float | np.integer) -> str:
     return f"{n:,.0f}"
 

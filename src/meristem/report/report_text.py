@@ -113,9 +113,12 @@ def _threshold_sentence(data: ReportData) -> Iterator[str]:
     is_plain = (data.score or {}).get("measure") == "accuracy" and not getattr(model, "threshold", None)
     if recall is None or precision is None or is_plain or not hasattr(model, "threshold_"):
         return
+    at, name = f"At the threshold {significant(model.threshold_)}", f"“{shorten(str(model.positive_class_), 40)}”"
+    if data.predictions is not None and not (data.predictions == model._targets_.positive).any():
+        yield f"{at}, no row is predicted as {name}."
+        return
     yield (
-        f"At the threshold {significant(model.threshold_)}, {percent(recall['value'])} of the rows of "
-        f"“{shorten(str(model.positive_class_), 40)}” are predicted as that class (recall), and "
+        f"{at}, {percent(recall['value'])} of the rows of {name} are predicted as that class (recall), and "
         f"{percent(precision['value'])} of the rows predicted as it are right (precision)."
     )
 
@@ -208,7 +211,9 @@ def _prediction_caveats(data: ReportData) -> Iterator[str]:
     never = np.flatnonzero((rows > 0) & (np.bincount(predictions, minlength=len(scorer.labels)) == 0))
     if len(never):
         names = [f"“{shorten(scorer.labels[c], 40)}” ({many(int(rows[c]), 'row')})" for c in never]
-        yield f"It never predicts {_join_some(names)}."
+        lower = ": choose a lower threshold, as threshold='best-f1' does (--threshold best-f1)"
+        is_positive = len(rows) == 2 and never.tolist() == [getattr(data.model._targets_, "positive", -1)]
+        yield f"It never predicts {_join_some(names)}{lower if is_positive else ''}."
     if data.outputs is not None:
         probabilities = np.asarray(data.model._targets_.probabilities(data.outputs), float)
         probability = probabilities.max(1)

@@ -12,7 +12,7 @@ from meristem.check import many
 from meristem.pictures.figure_style import GRID, INK, SERIES, Axes
 from meristem.pictures.image_files import page_svg
 from meristem.report import sections_inputs, sections_model
-from meristem.report.formatting import count, duration, interval_text, percent, score_text, significant
+from meristem.report.formatting import count, duration, interval_text, limits_text, percent, score_text, significant
 from meristem.report.metric_formulas import calibrated_rows, probability_bins
 from meristem.report.report_data import COVERAGE, ReportData, Section, Table
 from meristem.report.report_text import gain_interval, learning_curve_text, verdict
@@ -100,7 +100,7 @@ def _metrics_table(data: ReportData) -> Table:
     for name, score in data.metrics.items():
         label = METRICS[name].label
         others = [score_text(other.metrics.get(name, np.nan), label) for other in data.baselines]
-        limits = interval_text(score["low"], score["high"], label) if score["low"] < score["high"] else "–"
+        limits = limits_text(score["low"], score["high"], label)
         rows.append([label, score_text(score["value"], label), limits, *others])
     return Table("All metrics", ["metric", "this model", "95 % interval", *(other.name for other in data.baselines)], rows)
 

@@ -67,9 +67,9 @@ class GroupWatcher(Watcher):
         with self._progress.lock:
             self.forecast.announced = trainings
 
-    def may_enlarge(self, units: float, size: float) -> None:
+    def may_enlarge(self, size: float) -> None:
         with self._progress.lock:
-            self.forecast.room = units, size
+            self.forecast.growth = size
 
     def say(self, line: str) -> None:
         self._progress.say(line)

@@ -4,20 +4,19 @@
     forecast.announced = 12; forecast.begin(settings, now)         members begin; about 12 trainings to the end follow
     forecast.update(member, info, epochs, now); forecast.seconds_left(now) → 12.3, or None while unknown
 
-    time left = epochs left · seconds an epoch + compiling left + a larger room, if that is likely
+    time left = work left · seconds an epoch + compiling left
 
 A member goes on as long as those that had ended went on from where it is: from its stage of the schedule, if they were in it
 for longer. Of several settings those leave that are behind, where others left before, until one or two remain. Speed is that of
-the later half of a part (of the fit), without the gaps in which programs compile; a larger room is expected to compile as long
-as the first, and to be slower by its size. It follows if the members of the best setting are crowded; settings are compared at
-the epochs that all of them have reached, and one with a lower penalty closes fewer units than the best one before did: the
-square root of the share stays open. Before lower penalties are tried, and of trees, whose units nobody counts, it is likely if
-more freedom helps: the least l2 is best, most of the loss is gone, units stay open. Neighboring penalties follow in a larger
-room if its networks are clearly better than those of the same folds before, which is foreseen from the folds that have ended.
-Where two outcomes are far apart, there are two estimates. The constants were chosen by runs on 17 tables
-(results/log/2026-11-18-time-left.md, 2026-11-19-time-left-again.md).
+the later half of a part (of the fit), without the gaps in which programs compile; a larger room is expected to compile longer
+than the first, and to be slower by its size. Whether one follows is decided by the last stage of a search, and takes more than
+half of it, so that before its first third nobody knows: the estimate is that without it, and the alternative the other one.
+Neighboring penalties follow in a larger room if its networks are clearly better than those of the same folds before, which is
+foreseen from the folds that have ended. The constants were chosen by runs on 17 tables
+(results/log/2026-11-18-time-left.md, 2026-11-19-time-left-again.md, 2026-11-19-time-left-simpler.md).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -30,18 +29,14 @@ BEYOND = 0.1  # of its epochs a member goes on at least, once it has more than a
 SETTLES = 0.45  # the time in which later programs compile, relative to the first, until it is known
 ROOM = "room-"  # begins the name of a part with larger networks
 FIRST_RUNG = 16  # epochs; where one trains for longer before others begin, none leaves
-TO_THE_END, LATER_ENDS = (
-    1.0,
-    1.7,
-)  # settings of several that are trained to their end; in later stages, which keep promising ones
+TO_THE_END, LATER_ENDS = 1.0, 1.7  # settings of several that are trained to their end; in later stages more are promising
 SHORT = 0.15  # the share of a training of each other one
-LARGER = 1.5  # times as long programs of a larger room compile
+LARGER = 1.6  # times as long programs of a larger room compile
 LONGER = 1.1  # times as much work is a training of the same setting there
 SLOWER = 0.65  # the power of the size of a room that an epoch's time is proportional to
 AGAIN = 1.1  # of a trial in a larger room follows for neighboring penalties, if it is better
 EVEN, SURE = 0.5, 0.05  # the chance of that, while nothing is known, and from which on it does not matter
 CLOSE = 1.5**2  # two times whose middle is within a factor of 1.5 of both
-MUCH, LEAST_OPEN = 0.6, 0.2  # where more freedom helps: the most of the first loss that is left; open units, of a crowd
 SETTLING = 1.5  # epochs of the first stage of a schedule that take as long as one of a later stage, in which gates close
 GUESSED = 2.0  # trainings that the first guess counts as
 OWN, LATER = 3, 0.7  # members of a stage, after which only these count; before, those of a later stage take this share
@@ -53,23 +48,12 @@ class _Member:
 
     setting: tuple[float, ...] = ()
     fold: int = 0
-    penalty: float | None = None
-    l2: float = 0.0
     dropout: float = 0.0
     epochs: float = 0.0
     work: float = 0.0  # the same in epochs of the first stage
     stages: list[float] = field(default_factory=lambda: [0.0])  # the work before each stage of its schedule
     is_running: bool = True
-    units: float = 0.0  # that are open
-    best_units: float = 0.0  # at the best epoch
-    most_units: float = 0.0
-    first_loss: float = 1.0  # of held-out rows
-    least_losses: list[float] = field(default_factory=list)  # likewise, after each epoch
-    final: float = inf  # the least since gates close
-
-    def final_units(self, stays: float) -> float:
-        """Return the units of the best network, if this share of the most units stays open."""
-        return min(self.units, stays * self.most_units) if self.is_running else self.best_units
+    loss: float = inf  # the least of held-out rows since gates close
 
 
 class Forecast:
@@ -80,45 +64,44 @@ class Forecast:
         self.most_epochs = most_epochs  # of a training
         self.announced: float | None = None  # that follow the next stage
         self.members: dict[int, _Member] = {}
-        self.best: list[list[_Member]] = []  # settings of earlier stages in this room that were trained to the end
-        self.ended: list[list[float]] = []  # epochs at which the stages of a member began that stopped, and in all
+        self.ended: list[list[float]] = []  # the work at which the stages of a member began that stopped, and in all
         self.n_before = 0  # of these, of earlier stages
-        self.left_at: list[float] = []  # epochs at which members left
-        self.earlier = self.last = 0.0  # epochs of earlier stages; the time of the last one
+        self.left_at: list[float] = []  # work at which members left
+        self.earlier = self.last = 0.0  # work of earlier stages; the time of the last one
         self.parts: list[PartSpeed] = []
         self.latest: list[int] = []  # members of the last epochs
-        self.usual: float | None = None  # epochs of a training, by the guess
-        self.room = inf, 1.0  # open units beyond which larger networks follow (NaN: unknown), and their relative size
-        self.is_larger = False  # than in the first part
+        self.usual: float | None = None  # the work of a training, by the guess
+        self.growth = 1.0  # the size of the next room relative to this one; 1: no larger one follows
         self.has_dropout = self.is_program_new = False  # a member with dropout has a program of its own
-        self.l2s = set[float]()  # that were tried in this room
-        self.smaller: dict[int, _Member] = {}  # by fold: those of the best setting, while the same is tried in a larger room
+        self.is_larger = self.is_later = False  # than the first room; a later stage of it
+        self.of_room: dict[tuple[Any, ...], _Member] = {}  # by setting and fold: members of this room
+        self.smaller: list[tuple[_Member, _Member]] = []  # each of a trial in a larger room, and the same in the one before
 
     def begin(self, settings: Mapping[int, Mapping[str, float]], now: float, *, part: str | None = None) -> None:
         """Begin a stage of these members: those of the stage before have ended. `part` is the name of a new part of the fit."""
         self.earlier, is_larger = self.done, str(part).startswith(ROOM)
         self.is_larger = is_larger or (part is None and self.is_larger)
-        self.smaller = {own.fold: own for own in self._best()} if is_larger and len(settings) > 1 else {}
-        self.best = [] if part else self.best + [own for own in self._by_setting() if own[0].stages[-1]]
+        self.is_later = part is None and any(own.work for own in self.of_room.values())
+        members = {m: _member_of(own) for m, own in settings.items()}
+        pairs = [(self.of_room.get((own.setting, own.fold)), own) for own in members.values()]
+        self.smaller = [(before, own) for before, own in pairs if before is not None] if is_larger and len(members) > 1 else []
         if part is not None or not self.parts:
             usual = self.seconds_per_epoch
-            self.l2s = set()
             if usual is not None:
                 at_once = len(set(self.latest))
-                usual *= at_once / max(1, min(at_once, len(settings))) * (self.room[1] ** SLOWER if is_larger else 1.0)
+                usual *= at_once / max(1, min(at_once, len(members))) * (self.growth**SLOWER if is_larger else 1.0)
             begun = bool(self.parts) and self.parts[-1].first is not None
-            self.parts = (
-                [*self.parts, PartSpeed(usual, self._compiling() if is_larger else 0.0)] if begun else [PartSpeed(None)]
-            )
-            self.last, self.room = now, (inf, 1.0) if is_larger else self.room
-        self.members, self.n_before = {m: _member_of(own) for m, own in settings.items()}, len(self.ended)
-        self.l2s |= {own.l2 for own in self.members.values()}
-        has_dropout = any(own.dropout for own in self.members.values())
+            new = PartSpeed(usual, self._compiling() if is_larger else 0.0) if begun else PartSpeed(None)
+            self.parts, self.last = [*self.parts, new] if begun else [new], now
+            self.of_room, self.growth = {}, 1.0 if is_larger else self.growth
+        self.members, self.n_before = members, len(self.ended)
+        self.of_room |= {(own.setting, own.fold): own for own in members.values()}
+        has_dropout = any(own.dropout for own in members.values())
         self.is_program_new = has_dropout and not self.has_dropout and self.parts[-1].first is not None
         self.has_dropout |= has_dropout
         self.later = max(0.0, self.later - self._trainings()) if self.announced is None else self.announced
-        if settings and self.usual is None:
-            self.usual = self.guess / (len(settings) + self.later)
+        if members and self.usual is None:
+            self.usual = self.guess / (len(members) + self.later)
         self.announced, self.latest = None, []
 
     def update(self, member: int, epochs: float, now: float, info: Any = None) -> None:
@@ -132,12 +115,8 @@ class Forecast:
         if info is None:
             return
         own.stages += [own.work] * (int(info.stage) + 1 - len(own.stages))
-        own.units, loss = float(info.hard_size), float(info.dev_loss)
-        own.most_units = max(own.most_units, own.units)
-        own.best_units = own.units if bool(info.improved) else own.best_units
-        own.first_loss = own.first_loss if own.least_losses else loss
-        own.least_losses.append(min([loss if loss == loss else inf, *own.least_losses[-1:]]))
-        own.final = min(own.final, own.least_losses[-1] if loss != loss else loss) if len(own.stages) > 1 else inf
+        if len(own.stages) > 1 and (loss := float(info.dev_loss)) == loss:
+            own.loss = min(own.loss, loss)
         if (bool(info.stopped) or epochs >= self.most_epochs) and own.is_running:
             own.is_running = False
             self.ended.append([*own.stages, own.work])
@@ -176,12 +155,12 @@ class Forecast:
         """Return the time left if the likelier outcome of what is open comes true, and if the other one does."""
         if self.seconds_per_epoch is None or not self.members:
             return None
-        chance, is_likely = self.chance_of_neighbors(), self.is_room_likely()
         if self.smaller:
+            chance = self.chance_of_neighbors()
             likelier = float(chance >= 0.5)
             each = [(False, likelier), (False, 1 - likelier if SURE < chance < 1 - SURE else likelier)]
         else:
-            each = [(is_likely, EVEN), (not is_likely and self.room[0] != inf, EVEN)]
+            each = [(False, EVEN), (self.growth > 1, EVEN)]
         left = [self._seconds(enlarges, neighbors) for enlarges, neighbors in each]
         first, other = (max(seconds - (now - self.last), BEYOND * seconds) for seconds in left)
         return first, other
@@ -191,51 +170,14 @@ class Forecast:
         speed = self.seconds_per_epoch or 0.0
         left = (self._stage_left() + self._later(neighbors) * self._full()) * speed + self._compiling_left()
         if enlarges:
-            n, size = len(self.members) / self._n_settings(), self.room[1] ** SLOWER
-            more = n * (1 + neighbors * AGAIN * (n > 1)) * size + min(self.later, 1.0) * (size - 1)  # the replay is larger, too
+            n, slower = len(self.members) / self._n_settings(), self.growth**SLOWER
+            more = n * (1 + neighbors * AGAIN * (n > 1)) * slower + min(self.later, n) * (slower - 1)  # what follows is larger
             left += self._compiling() + more * self._full() * speed
         return left
 
-    def is_room_likely(self) -> bool:
-        """Return whether the members of the best setting are crowded, or will be at a penalty that was not tried."""
-        crowd, best = self.room[0], self._best()
-        if crowd == inf or not best:
-            return False
-        if crowd != crowd or (best[0].penalty is not None and not self._is_compared()):
-            left = fmean(own.least_losses[-1] / own.first_loss if own.first_loss > 0 else 1.0 for own in best)
-            stays_open = crowd != crowd or fmean(own.final_units(self._stays()) for own in best) > LEAST_OPEN * crowd
-            return len(self.l2s) > 1 and best[0].l2 == min(self.l2s) and left < MUCH and stays_open
-        return all(own.final_units(self._stays()) > crowd for own in best)
-
-    def _settled(self) -> list[list[_Member]]:
-        """Return the settings of this room whose members all close gates or have ended, the best first."""
-        settled = self.best + [own for own in self._by_setting() if all(member.final < inf for member in own)]
-        return sorted(settled, key=lambda own: fmean(member.final for member in own))
-
-    def _is_compared(self) -> bool:
-        """Return whether several penalties were tried in this room, and all settings of this stage can be compared."""
-        penalties = {own[0].penalty for own in [*self.best, *self._by_setting()]}
-        return len(penalties) > 1 and all(own.least_losses for own in self.members.values())
-
-    def _stays(self) -> float:
-        """Return the share of its most units that a setting with a lower penalty will have at the end."""
-        settled = self._settled()[:1]
-        return fmean(own.units / max(1.0, own.most_units) for own in settled[0]) ** 0.5 if settled else 1.0
-
-    def _best(self) -> list[_Member]:
-        """Return the members of the best setting: by final losses, or those expected from where all are; [] while unknown."""
-        running = [own for own in self._by_setting() if any(member.is_running for member in own)]
-        ended = self._settled()[:1]
-        every = [(fmean(member.final for member in own), own) for own in ended]
-        if reached := min((len(member.least_losses) for own in running for member in own), default=0):
-            gain = every[0][0] - _loss_at(ended[0], reached) if every else 0.0
-            every += [(_loss_at(own, reached) + gain, own) for own in running]
-        return min(every, key=lambda pair: pair[0], default=(0.0, []))[1]
-
     def chance_of_neighbors(self) -> float:
         """Return how likely neighboring penalties follow in a larger room: by the gains of the folds that have ended."""
-        pairs = [(self.smaller[own.fold], own) for own in self.members.values() if own.fold in self.smaller]
-        gains = [before.final - own.final for before, own in pairs if not own.is_running]
+        gains = [before.loss - own.loss for before, own in self.smaller if not own.is_running]
         gains = [gain for gain in gains if abs(gain) < inf]
         if len(gains) < 2 or not (error := stdev(gains) / len(gains) ** 0.5):
             return EVEN
@@ -245,14 +187,10 @@ class Forecast:
         """Return the trainings that follow this stage, with a share of neighboring penalties in a larger room."""
         return max(0.0, self.later - (1 - neighbors) * AGAIN * len(self.members)) if self.smaller else self.later
 
-    def _by_setting(self) -> list[list[_Member]]:
-        settings: dict[tuple[float, ...], list[_Member]] = {}
-        for own in self.members.values():
-            settings.setdefault(own.setting, []).append(own)
-        return list(settings.values())
-
     def _n_settings(self) -> int:
-        return max(1, len(self._by_setting()))
+        """Return how many settings compete in a fold."""
+        settings = {(own.fold, own.setting) for own in self.members.values()}
+        return max(Counter(fold for fold, _ in settings).values(), default=1)
 
     def _trainings(self) -> float:
         """Return how many trainings to the end the members of this stage are."""
@@ -261,32 +199,32 @@ class Forecast:
 
     def _full(self) -> float:
         """Return the work of a training to the end: the mean of those that ended, with a guess while they are few."""
-        guess = self.guess / max(1, len(self.members)) if self.usual is None else self.usual
         if self.smaller:
-            return LONGER * fmean(before.work for before in self.smaller.values())
+            return LONGER * fmean(before.work for before, _ in self.smaller)
+        guess = self.guess / max(1, len(self.members)) if self.usual is None else self.usual
         weight = GUESSED if len(self.ended) < OWN else 0.0
         return (sum(own[-1] for own in self.ended) + weight * guess) / (len(self.ended) + weight)
 
     def _left(self, own: _Member) -> float:
         """Return the work of a member to its end."""
         stage = len(own.stages) - 1
-        taken = own.work - own.stages[stage]
-        is_later, of_stage = bool(self.best) and not self.is_larger, self.ended[self.n_before :]
+        taken, of_stage = own.work - own.stages[stage], self.ended[self.n_before :]
         every = of_stage if len(of_stage) >= OWN else self.ended
         if self.smaller and every is not of_stage:  # the same setting, in networks of another size
-            of_before = [[*before.stages, before.work] for before in self.smaller.values() if before.stages[-1]]
+            of_before = [[*before.stages, before.work] for before, _ in self.smaller if before.stages[-1]]
             every = [[LONGER * work for work in before] for before in of_before]
         samples = [ended[-1] - ended[stage] for ended in every if len(ended) > stage + 1]
         longer = [sample - taken for sample in samples if sample > taken]
         expected = fmean(longer) if longer else 0.0 if samples else self._full() - own.work
-        return max(expected * (LATER if is_later and every is not of_stage else 1.0), BEYOND * own.work)
+        is_shorter = self.is_later and not self.is_larger and every is not of_stage
+        return max(expected * (LATER if is_shorter else 1.0), BEYOND * own.work)
 
     def _stage_left(self) -> float:
         """Return the work that is left of this stage, of which some members leave."""
         running = [own for own in self.members.values() if own.is_running]
         if not running:
             return 0.0
-        ends = LATER_ENDS if self.best else TO_THE_END
+        ends = LATER_ENDS if self.is_later else TO_THE_END
         n_stay, left = ends * len(self.members) / self._n_settings(), [self._left(own) for own in running]
         fewest, most = min(own.work for own in running), max(own.work for own in self.members.values())
         none_leaves = not self.left_at and (most > FIRST_RUNG and not fewest)
@@ -320,18 +258,11 @@ class Forecast:
 
 def _member_of(setting: Mapping[str, float]) -> _Member:
     values = tuple(value for name, value in setting.items() if name not in ("fold", "seed"))
-    return _Member(
-        values, int(setting.get("fold", 0)), setting.get("penalty"), setting.get("l2", 0.0), setting.get("dropout", 0.0)
-    )
+    return _Member(values, int(setting.get("fold", 0)), setting.get("dropout", 0.0))
 
 
 def _are_close(first: float, other: float) -> bool:
     return max(first, other) <= CLOSE * min(first, other)
-
-
-def _loss_at(setting: Sequence[_Member], epochs: int) -> float:
-    """Return the mean of the least losses of members after so many epochs."""
-    return fmean(own.least_losses[min(epochs, len(own.least_losses)) - 1] for own in setting)
 
 
 def trainings(settings: int, folds: float) -> float:

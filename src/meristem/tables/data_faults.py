@@ -43,6 +43,8 @@ LOG_GAP = 0.5  # and to that of the logarithms of positive ones
 ZERO_SHARE, ZERO_LEVEL, ZERO_STEPS = 0.4, 0.25, 3  # the most zeros; other values begin at this share of the median, and steps
 FORETOLD = 0.8  # the area under the curve from which on other columns tell where the zeros are: they are values
 LEAST_SPIKE, MOST_SPIKE, SPIKE_FACTOR = 0.02, 0.5, 10  # a value among others: its share; times the next frequent
+LEAST_SCALE = 3  # the highest answer of a scale from 0 on which −1 is none
+LEAST_LIMIT, LEAST_LIMITED = 0.01, 10  # of the rows that have the target's highest value
 LEAST_LATER, LEAST_DATES = 0.99, 20  # the share of rows in which a date is not before another, and rows with both
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 AFTER = re.compile(
@@ -94,6 +96,7 @@ def data_faults(split: TableSplit) -> list[str]:
     lines += individuals(train, [name for name in kinds if kinds[name] == CATEGORY], y, is_class=labels is not None)
     measured = {key: np.concatenate([train[key], test[key]]) for key in train if kinds[key] != CATEGORY}
     measured |= {name: np.concatenate([y, y_test])} if labels is None else {}
+    lines += limited_target(name, y) if labels is None else []
     lines += sentinel_values(measured, [key for key in kinds if kinds[key] == DATE])
     lines += mixed_units(measured)
     lines += _along_rows(split, kinds, targets[0], texts)
@@ -219,12 +222,33 @@ def later_dates(dates: Columns, names: Sequence[str]) -> list[str]:
     return [f"column {short(name)} is likely known only afterwards: {why}; {what}" for name, why in lines.items()]
 
 
+def limited_target(name: str, y: np.ndarray) -> list[str]:
+    """Return a line if many rows have the target's highest value, which is then likely a limit of what was measured.
+
+    >>> x = np.random.default_rng(0).normal(70, 9, 400)
+    >>> limited_target("price", np.minimum(x, 80.0))[0].partition(":")[0]
+    "the target 'price' is 80 in 50 rows (12.5 %), its highest value"
+    >>> limited_target("price", x)
+    []
+    """
+    levels, counts = np.unique(y[~np.isnan(y)], return_counts=True)
+    if len(levels) <= LEAST_VALUES or levels[-1] == 0:
+        return []
+    most, share = int(counts[-1]), counts[-1] / counts.sum()
+    if most < LEAST_LIMITED or share < LEAST_LIMIT or most < SPIKE_FACTOR * counts[:-1].max():
+        return []
+    what = (
+        f"the target {short(name)} is {levels[-1]:.7g} in {many(most, 'row')} ({tenths_of_percent(share)}), its highest value"
+    )
+    return [f"{what}: if that is a limit, larger values are not known, and no model of these rows predicts them"]
+
+
 def sentinel_values(columns: Columns, dates: Sequence[str] = ()) -> list[str]:
     """Return a line for each number that repeats and stands apart from the other values of its column, as −999 for a gap.
 
     >>> x = np.arange(100) % 50 + 20.0
     >>> sentinel_values({"age": np.where(np.arange(100) % 10, x, -999), "size": x})[0].partition(":")[0]
-    "column 'age' holds -999 in 10 rows (10.0 %), far from all others, which are from 21 to 69"
+    "column 'age' holds -999 in 10 rows (10.0 %), unlike all others, which are from 21 to 69"
     """
     lines = []
     for name, values in columns.items():
@@ -235,7 +259,7 @@ def sentinel_values(columns: Columns, dates: Sequence[str] = ()) -> list[str]:
             if value == 0 and _is_foretold(values == 0, others_by_name):
                 continue
             first, low, high = (_written(number, name in dates) for number in (value, others[0], others[-1]))
-            where = "far from all others, which are" if not others[0] < value < others[-1] else "far more often than any other"
+            where = "unlike all others, which are" if not others[0] < value < others[-1] else "far more often than any other"
             share = tenths_of_percent(counts[place] / counts.sum())
             what = f"column {short(name)} holds {first} in {many(int(counts[place]), 'row')} ({share})"
             lines.append(
@@ -269,7 +293,9 @@ def _sentinels(levels: np.ndarray, counts: np.ndarray) -> list[int]:
                 continue
             is_code = abs(value) in CODES and gap >= CODE_GAP * extent
             if len(rest) <= LEAST_VALUES:  # answers on a scale and 99 for "no answer"
-                places += [int(place)] * bool(is_code and abs(value) >= LEAST_CODE and gap >= FEW_GAP * extent)
+                is_none = value == -1 and levels[others[0]] == 0 and levels[others[-1]] >= LEAST_SCALE  # a count has none
+                is_none |= is_code and abs(value) >= LEAST_CODE and gap >= FEW_GAP * extent
+                places += [int(place)] * bool(is_none)
                 continue
             is_negative = value < 0 <= levels[others[0]] and value == round(value) and place == rest[0]
             middle = np.median(np.repeat(levels[others], counts[others]))

@@ -169,11 +169,14 @@ def mixed_units(columns: Columns) -> list[str]:
         logs = np.sort(np.log(np.abs(some)))
         gaps = np.diff(logs)[least - 1 : len(logs) - least]
         cut = int(np.argmax(gaps)) + least
+        is_wide, n_shares = gaps[cut - least] >= np.log(LEAST_GAP), int(np.searchsorted(logs, 0, side="right"))
+        is_share = not is_wide and least <= n_shares <= len(logs) - least and logs[-1] <= np.log(100)  # or per cent
+        cut = n_shares if is_share else cut
         low, high = logs[:cut], logs[cut:]
-        if gaps[cut - least] < np.log(LEAST_GAP) or min(len(np.unique(low)), len(np.unique(high))) < LEAST_CLUSTER:
+        if not (is_wide or is_share) or min(len(np.unique(low)), len(np.unique(high))) < LEAST_CLUSTER:
             continue
         factor = float(np.median(high) - np.median(low))
-        if np.abs(factor - np.log(UNITS)).min() > UNIT_ERROR:
+        if np.abs(factor - np.log([100.0] if is_share else UNITS)).min() > UNIT_ERROR:
             continue
         both = np.concatenate([low + factor, high])
         shares = [np.searchsorted(part, both, side="right") / len(part) for part in (low + factor, high)]

@@ -35,11 +35,8 @@ class Watcher:
     def expect(self, trainings: float) -> None:
         """Called with about how many trainings to the end follow the next ones, for the time left."""
 
-    def may_enlarge(self, units: float, size: float) -> None:
-        """Called with the open units beyond which larger networks are trained, too, and how many times as large they are.
-
-        Infinity: there are none; NaN: nobody counts the units, as of trees.
-        """
+    def may_enlarge(self, size: float) -> None:
+        """Called with how many times as large the networks are that may be trained, too; 1: there are none."""
 
     def say(self, line: str) -> None:
         """Called with a line for people: how members are divided among devices."""
@@ -102,8 +99,8 @@ class WatcherGroup(Watcher):
     def expect(self, trainings: float) -> None:
         self._call("expect", trainings)
 
-    def may_enlarge(self, units: float, size: float) -> None:
-        self._call("may_enlarge", units, size)
+    def may_enlarge(self, size: float) -> None:
+        self._call("may_enlarge", size)
 
     def say(self, line: str) -> None:
         self._call("say", line)

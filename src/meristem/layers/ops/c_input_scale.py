@@ -54,13 +54,16 @@ class InputScale:
         q = np.trunc(np.clip(v, -self.most, self.most) + np.where(v < 0, np.float32(-0.5), np.float32(0.5)))
         return np.where(is_finite, np.clip(q, -self.most, self.most), self.fill).astype(np.int64)
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The numbers that −most and most stand for."""
+        if self.fraction is not None:
+            return self.low / 2.0**self.fraction, (self.low + self.width) / 2.0**self.fraction
+        return self.middle - self.most / self.factor, self.middle + self.most / self.factor
+
     def ends(self, column: Column) -> tuple[float, float]:
         """Return what −most and most stand for, as the network reads it."""
-        if self.fraction is not None:
-            ends = self.low / 2.0**self.fraction, (self.low + self.width) / 2.0**self.fraction
-        else:
-            ends = self.middle - self.most / self.factor, self.middle + self.most / self.factor
-        low, high = ((end - column.mean) / column.scale for end in ends)
+        low, high = ((end - column.mean) / column.scale for end in self.interval)
         return low, high
 
 
