@@ -243,7 +243,12 @@ def close_least(
         return close_worthless(gates, jnp.asarray(knobs.penalty))
     allowed = jnp.maximum(knobs.budget, SHRINK * hard_cost(network, recipe))
     allowed = jnp.where(is_last, knobs.budget, allowed)
-    return close_until(gates, lambda model: hard_cost(model, recipe) <= allowed)
+
+    def fits(model: Network) -> Bool[Array, ""]:
+        return hard_cost(model, recipe) <= allowed
+
+    closed: Network = jax.lax.cond(fits(network), lambda: network, lambda: close_until(gates, fits))
+    return closed
 
 
 def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:
@@ -291,7 +296,12 @@ def check_budget(network: Network, budget: Any, recipe: Recipe) -> None:
 
 def smallest(network: Network, recipe: Recipe) -> int:
     """Return the cost of the smallest network of this shape; on the host."""
-    return int(jnp.ceil(hard_cost(least_open(network), recipe)))
+    return int(np.ceil(_least_cost(network, recipe)))
+
+
+@partial(jax.jit, static_argnums=1)  # as one program: each operation would be compiled
+def _least_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
+    return hard_cost(least_open(network), recipe)
 
 
 def least_open(network: Network) -> Network:
