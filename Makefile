@@ -24,7 +24,7 @@ SOAK_calls := estimator_calls
 SOAK_surroundings := surroundings
 SOAK_kills := survival signals interrupted_fit tables_resume ray
 SOAK_contract := inputs_contract
-SOAK_devices := c c_integer c_devices c_models
+SOAK_devices := c c_integer c_devices c_models flash_budget
 
 soak: .venv/installed-test
 	rm -rf .soak

@@ -1,179 +1,231 @@
 """Sizes found on images: errors within budgets, a size chosen by hand, and the size found trained from scratch.
 
     python benchmarks/image_sizes.py run --data DIR [--jobs cifar10:100000,fashion:free,…] [--seeds 3 --epochs 60]
-        [--out results/images.jsonl --processes 3 --limit 560]
+        [--out results/images.jsonl --state .cache/images --processes 2 --limit 560 --together]
     python benchmarks/image_sizes.py show --out results/images.jsonl
 
-A job is SET:BUDGET (found within so many parameters, then that size trained from scratch), SET:free (found at the price of the
-studies) or SET:WIDTHxWIDTHxWIDTH (channels chosen by hand; nothing closes). All have the recipe of the studies
-(experiments/image_study.py): the epoch is chosen on validation images, test images are seen once, without augmentation. "From
-scratch" begins with new weights, and what was closed in the end is closed from the start. Each job is a process, and each
-training a line of OUT once its job has ended. What is there is not trained again; after --limit seconds nothing begins and what
-runs is ended: the same command goes on.
+A job trains the networks of all seeds, one after the other by one program (--together: at once), with the recipe of the studies
+(experiments/image_study.py): the epoch is chosen on validation images, test images are seen once, as they are.
+
+    SET:NUMBER                within so many parameters
+    SET:free                  at the price of the studies, no budget
+    SET:WIDTHxWIDTHxWIDTH     channels chosen by hand, without gates of the trunk, and no price
+    SET:again-NUMBER          the sizes that SET:NUMBER found, from new weights: what was closed in the end is closed from the
+                              start; the program is that of the budgets
+
+Each job is a process. Its lines are in OUT as soon as it ends, and it is not trained again; what is interrupted (by --limit,
+Ctrl-C, the machine) goes on from STATE/JOB.safetensors, written every 20 seconds. So the same command, repeated, finishes all.
+A job that fails is named, with the last line of its error, and the others go on. docs/images.md has the commands for a GPU.
 """
 
 import argparse
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-JOBS = {
-    "cifar10": ("62698", "100000", "272474", "15x30x60", "free"),
-    "fashion": ("50000", "free"),
-    "mnist-images": ("30000", "free"),
-}
+JOBS = (
+    "cifar10:100000,fashion:free,cifar10:free,mnist-images:free,cifar10:again-100000,cifar10:62698,cifar10:272474,"
+    "fashion:50000,mnist-images:30000,cifar10:15x30x60"
+)
+HAND, AGAIN, FREE, NO_LIMIT = "by hand", "from scratch", "free", 1e9
 Line = dict[str, Any]
 
 
-def train(job: Line) -> list[Line]:
-    """Train the networks of a job, and return a line for each."""
+def train(job: Line) -> None:
+    """Train the networks of a job, and add a line for each to the results."""
     import jax
-    import optax
+    import jax.numpy as jnp
 
     import meristem
+    from meristem import Knobs
     from meristem.cache import keep_programs
     from meristem.compact import compact
     from meristem.experiments import STUDIES
-    from meristem.experiments.image_study import B2, PENALTY, RATE, WEIGHT_DECAY, ImageOptions, images_network
-    from meristem.gate import is_confined, map_gates
+    from meristem.experiments.image_study import PENALTY, RATE, ImageOptions, images_network
     from meristem.nn import Network
-    from meristem.nn.convolution import GATE
     from meristem.train.loop import seed_keys
     from meristem.train.metrics import evaluate
-    from meristem.train.optimizer import decay_mask, scale_by_rate
+    from meristem.train.run import Run, at_stage, begin
 
-    keep_programs()  # budgets and seeds share them
-    options = ImageOptions(data=Path(job["data"]), max_epochs=job["epochs"], images=job["images"], width=job["width"])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # `fit` saves first
+    keep_programs()  # budgets share them
+    sizes = {name: job[name] for name in ("images", "width", "depth")}
+    options = ImageOptions(data=Path(job["data"]), max_epochs=job["epochs"], **sizes)
     (task,) = STUDIES[job["set"]].plan(options).tasks
-    recipe, key, start = task.recipe, seed_keys([job["seed"]], 1)[0], seed_keys([job["seed"]], 0)[0]
-    if job["width"]:
-        task = replace(task, width=job["width"])
+    task = replace(task, **{name: job[name] for name in ("width", "depth") if job[name]})
+    size, seeds, state = job["size"], range(job["seeds"]), Path(job["state"])
+    price: Any = {"penalty": PENALTY} if size == FREE else {"penalty": 0.0, "budget": NO_LIMIT}
+    kind = HAND if "x" in size else AGAIN if size.startswith("again-") else "found"
+    if kind != HAND and size != FREE:
+        price["budget"] = float(size.removeprefix("again-"))
+
+    def create(key: Any) -> Network:
+        if kind != HAND:
+            return images_network(task, job["body"], key=key)
+        sizes: Any = {"width": tuple(map(int, size.split("x"))), "depth": task.depth, "normalize": True}
+        return Network.create(job["body"], input_shape=task.data.x.shape[1:], n_out=task.n_out, **sizes, key=key)
+
+    keys = seed_keys(seeds, 0)
+    networks = jax.vmap(create)(keys if kind != AGAIN else jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys))
+    if kind == AGAIN:
+        found = [line for line in lines_of(job["out"]) if (line["set"], line["size"]) == (job["set"], size[6:])]
+        networks = with_openness(networks, [line["open"] for line in sorted(found, key=lambda line: line["seed"])])
+    path = state / f"{name_of(job)}.safetensors"
+    run: Run
+    if path.is_file():
+        run = meristem.load(path)
+    else:
+        knobs = Knobs(RATE, **price, l2=0.0, epochs=float(job["epochs"]))
+        run = begin(networks, task.recipe, knobs, seed_keys(seeds, 1))
+        run = at_stage(run, 1) if kind == AGAIN else run  # from the start, what is closed stays closed
+    times, before = [time.perf_counter()], int(run.epochs.max())
+
+    def watch(member: int, info: Any) -> None:
+        times.append(time.perf_counter())
+
+    saving: Any = {"save": partial(meristem.save, path), "save_seconds": 20.0}
+    run = meristem.fit(run, task.data, max_epochs=job["epochs"], watch=watch, together=job["together"], **saving)
+    after = times[len(times) // 2 :]  # the first epochs compile
+    epoch = (after[-1] - after[0]) / max(len(after) - 1, 1)
+    own = {name: job[name] for name in ("set", "size", "body", "epochs", "images", "width", "depth", "together")}
+    own |= {"kind": kind, "members": len(seeds), "device": jax.devices()[0].device_kind, "jax": jax.__version__}
+    own |= {"seconds_per_epoch": epoch, "seconds": times[-1] - times[0], "resumed_at": before}
     lines = []
-
-    def trained(kind: str, network: Any, recipe: Any, **price: Any) -> Any:
-        times = [time.perf_counter()]
-
-        def watch(info: Any) -> None:
-            times.append(time.perf_counter())
-
-        settings = {"learning_rate": RATE, "l2": 0.0, "key": key, "recipe": recipe, "max_epochs": job["epochs"], "watch": watch}
-        run = meristem.fit(network, task.data, **price, **settings)
-        test, small = evaluate(run.best, task.test.x, task.test.y, recipe.task), compact(run.best)
-        line = {name: job[name] for name in ("set", "size", "seed", "body", "epochs", "images", "width")} | {"kind": kind}
-        line |= {"test_error": float(test.error), "parameters": small.n_parameters, "channels": list(small.units)}
-        line |= {"dev_error": float(run.history["dev_error"][run.best_epoch - 1]), "best_epoch": int(run.best_epoch)}
-        line |= {"train_error": float(run.history["error"][run.best_epoch - 1]), "device": jax.devices()[0].device_kind}
-        gaps = np.diff(times)
-        lines.append(line | {"first_epoch": float(gaps[0]), "epoch": float(np.median(gaps[1:])), "all": float(gaps.sum())})
-        return run.best
-
-    plain = replace(recipe, price="units", settle=False)
-    if "x" in job["size"]:
-        widths = tuple(map(int, job["size"].split("x")))
-        shape, depth = task.data.x.shape[1:], task.depth
-        network = Network.create(
-            job["body"], input_shape=shape, n_out=task.n_out, width=widths, depth=depth, normalize=True, key=start
-        )
-        trained("by hand", network, plain, penalty=0.0)
-        return lines
-    price = {"penalty": PENALTY} if job["size"] == "free" else {"budget": float(job["size"])}
-    network = images_network(task, job["body"], key=start)
-    found = trained("found", network, recipe, **price)
-    if job["size"] == "free":
-        return lines
-
-    def keep_closed(updates: Any, state: Any, params: Any = None) -> Any:
-        def kept(update: Any, own: Any) -> Any:
-            return own.at(jax.numpy.where(own.is_open, update.value, 0)) if is_confined(own) else update
-
-        return jax.tree.map(kept, updates, params, is_leaf=is_confined), state
-
-    links = [optax.scale_by_adam(b2=B2), optax.add_decayed_weights(WEIGHT_DECAY, decay_mask)]
-    own = optax.GradientTransformation(lambda params: optax.EmptyState(), keep_closed)
-    gates = [node for node in jax.tree.leaves(found, is_leaf=is_confined) if is_confined(node)]
-    trunks = {id(gate) for gate in gates if gate.value.ndim == 1}  # a trunk's gates begin open, a unit's nearly closed
-    again = images_network(task, job["body"], key=jax.random.fold_in(start, 1))
-    values = iter([np.where(np.asarray(g.value) > 0, 1.0 if id(g) in trunks else GATE, 0.0) for g in gates])
-    again = map_gates(lambda gate: gate.at(jax.numpy.asarray(next(values), gate.value.dtype)), again)
-    chain = optax.chain(*links, scale_by_rate(), own)
-    trained("from scratch", again, replace(plain, weight_decay=0.0, optimizer=chain), penalty=0.0)
-    return lines
+    for seed, member in zip(seeds, run.each(), strict=True):
+        test, small = evaluate(member.best, jnp.asarray(task.test.x), task.test.y, task.recipe.task), compact(member.best)
+        at = int(member.best_epoch) - 1
+        line = own | {"seed": seed, "test_error": float(test.error), "test_loss": float(test.loss)}
+        line |= {"parameters": small.n_parameters, "channels": list(small.units), "best_epoch": at + 1}
+        line |= {name: float(member.history[name][at]) for name in ("error", "dev_error")}
+        line |= {"hard_cost": [round(float(cost)) for cost in member.history["hard_cost"]]}
+        lines.append(json.dumps(line | {"open": openness(member.best)}) + "\n")
+    with open(job["out"], "a") as file:
+        file.write("".join(lines))
+    path.unlink(missing_ok=True)
 
 
-def run(args: argparse.Namespace) -> None:
-    begun, args.out = time.monotonic(), Path(args.out)
-    lines = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
-    done = {(line["set"], line["size"], line["seed"]) for line in lines}
-    shared = {"data": args.data, "epochs": args.epochs, "images": args.images, "body": args.body, "width": args.width}
+def gates_of(network: Any) -> list[Any]:
+    import jax
+
+    from meristem.gate import is_confined
+
+    return [node.value for node in jax.tree.leaves(network, is_leaf=is_confined) if is_confined(node)]
+
+
+def openness(network: Any) -> list[str]:
+    """Return which gates are open, each array of them as digits of 0 and 1."""
+    return ["".join(str(int(flag)) for flag in np.ravel(np.asarray(gates) > 0)) for gates in gates_of(network)]
+
+
+def with_openness(networks: Any, flags: list[list[str]]) -> Any:
+    """Return the networks of a population with the gates closed that are not open in these."""
+    from meristem.gate import map_gates
+
+    if len(flags) != networks.members[0]:
+        raise SystemExit(f"{len(flags)} networks were found, not {networks.members[0]}: train those of the budget first.")
+    of_gate = [np.array([[int(digit) for digit in digits] for digits in own]) for own in zip(*flags, strict=True)]
+    each = iter([np.asarray(gates) * own.reshape(gates.shape) for gates, own in zip(gates_of(networks), of_gate, strict=True)])
+    return map_gates(lambda gate: gate.at(np.asarray(next(each), gate.value.dtype)), networks)
+
+
+def lines_of(out: Any) -> list[Line]:
+    return [json.loads(line) for line in Path(out).read_text().splitlines()] if Path(out).is_file() else []
+
+
+def name_of(job: Line) -> str:
+    return f"{job['set']}-{job['size']}"
+
+
+def run(args: argparse.Namespace) -> int:
+    begun, running, failed = time.monotonic(), dict[str, Any](), set[str]()
+    Path(args.state).mkdir(parents=True, exist_ok=True)
     jobs = [dict(zip(("set", "size"), job.split(":"), strict=True)) for job in args.jobs.split(",")]
-    order = sorted(jobs, key=lambda job: [own["set"] for own in jobs[: jobs.index(job)]].count(job["set"]))  # sets in turns
-    waiting = [shared | job | {"seed": seed} for seed in range(args.seeds) for job in order]
-    waiting = [job for job in waiting if (job["set"], job["size"], job["seed"]) not in done]
-    running: list[subprocess.Popen[str]] = []
-    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    waiting = [vars(args) | job for job in jobs]
+    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "2"} | os.environ
     while waiting or running:
+        done = {name_of(line) for line in lines_of(args.out)}
+        waiting = [job for job in waiting if name_of(job) not in done]
+        ready = [job for job in waiting if needs(job) is None or needs(job) in done]
         is_over = time.monotonic() - begun > args.limit
-        while waiting and len(running) < args.processes and not is_over:
-            command = [sys.executable, __file__, "job", json.dumps(waiting.pop(0))]
-            running.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
-        if is_over:
-            for process in running:
-                process.kill()
-            return
-        for process in [process for process in running if process.poll() is not None]:
-            running.remove(process)
-            assert process.stdout is not None
-            with args.out.open("a") as file:
-                file.write(process.stdout.read())
+        if is_over or not (ready or running):
+            break
+        while ready and len(running) < args.processes:
+            job = ready.pop(0)
+            waiting.remove(job)
+            command, log = [sys.executable, __file__, "job", json.dumps(job)], Path(args.state, f"{name_of(job)}.log")
+            running[name_of(job)] = subprocess.Popen(command, env=environment, stderr=log.open("w"))
         time.sleep(0.5)
+        for name, process in list(running.items()):
+            if process.poll() is not None:
+                del running[name]
+                failed |= {name} if process.returncode else set()
+                said = Path(args.state, f"{name}.log").read_text().splitlines() if process.returncode else []
+                print(f"{time.monotonic() - begun:5.0f} s  {name}: {'; '.join(said[-1:]) or 'done'}", flush=True)
+    for process in running.values():
+        process.terminate()
+    for name, process in running.items():
+        process.wait()
+        print(f"{time.monotonic() - begun:5.0f} s  {name}: interrupted, goes on next time", flush=True)
+    for job in waiting:
+        print(f"{time.monotonic() - begun:5.0f} s  {name_of(job)}: waits", flush=True)
+    return 1 if failed else 0
+
+
+def needs(job: Line) -> str | None:
+    """Return the job that another begins from."""
+    return f"{job['set']}-{job['size'][6:]}" if job["size"].startswith("again-") else None
 
 
 def show(out: Path) -> None:
     groups = defaultdict(list)
-    for line in map(json.loads, out.read_text().splitlines()):
+    for line in lines_of(out):
         groups[line["set"], line["size"], line["kind"]].append(line)
-    print(
-        f"{'set':14}{'size':>12}  {'kind':13}{'seeds':>5}{'test error, %':>22}{'parameters':>12}{'epoch, s':>10}{'all, s':>8}"
-    )
+    print(f"{'set':14}{'size':>13}  {'kind':13}{'seeds':>5}{'test error, %':>15}{'each':>22}{'parameters':>24}{'epoch, s':>10}")
     for (name, size, kind), own in sorted(groups.items()):
-        errors = [100 * line["test_error"] for line in own]
+        errors, sizes = [100 * line["test_error"] for line in own], [line["parameters"] for line in own]
         spread = np.std(errors, ddof=1) if len(own) > 1 else math.nan
-        middle = [np.median([line[field] for line in own]) for field in ("parameters", "epoch", "all")]
-        print(f"{name:14}{size:>12}  {kind:13}{len(own):5}{np.mean(errors):15.2f} ± {spread:4.2f}", end="")
-        print(f"{middle[0]:12,.0f}{middle[1]:10.2f}{middle[2]:8.0f}")
+        each = ", ".join(f"{error:.2f}" for error in errors)
+        print(f"{name:14}{size:>13}  {kind:13}{len(own):5}{np.mean(errors):8.2f} ± {spread:4.2f}{each:>22}", end="")
+        print(f"{min(sizes):13,} – {max(sizes):8,}{own[0]['seconds_per_epoch']:10.2f}")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["run", "show", "job"])
     parser.add_argument("job", nargs="?", help="of a process that `run` begins")
     parser.add_argument("--data", help="a folder with the sets, as `meristem reproduce` takes it")
     parser.add_argument("--out", default="results/images.jsonl")
-    parser.add_argument("--jobs", default=",".join(f"{name}:{size}" for name, sizes in JOBS.items() for size in sizes))
+    parser.add_argument("--state", default=".cache/images", help="where interrupted jobs are, and what each process says")
+    parser.add_argument("--jobs", default=JOBS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--body", default="conv-inverted")
     parser.add_argument("--images", type=int, help="of the set; all")
     parser.add_argument("--width", type=int, help="channels of the first stage, at most")
+    parser.add_argument("--depth", type=int, help="blocks of each stage")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--together", action="store_true", help="all seeds of a job in one program")
     parser.add_argument("--limit", type=float, default=math.inf)
     args = parser.parse_args()
     if args.what == "job":
-        print("".join(json.dumps(line) + "\n" for line in train(json.loads(args.job))), end="")
+        train(json.loads(args.job))
     elif args.what == "show":
         show(Path(args.out))
     else:
-        run(args)
+        return run(args)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,7 @@
 """Convolutional networks on images: a training step against the same layers without gates in plain JAX, and populations.
 
-    step          meristem's step (gates, their price, projection) against plain JAX: the same kernels, no gates, optax's Adam
+    step          meristem's step (gates, their price, projection, running statistics) against plain JAX: the same kernels,
+                  normalized over the batch, no gates, optax's Adam
     population    members one after the other against all at once, whose convolutions are grouped ones
 
 Both sides of a step begin with the same weights and all gates at 1, and must give the same outputs. Prints a table. Status 1 if
@@ -25,6 +26,7 @@ import optax
 import report
 from meristem.gate import map_gates
 from meristem.nn import Network
+from meristem.nn.batch_norm import BATCH, EPSILON
 from meristem.nn.images import IMAGE_BODIES
 from meristem.train.epoch import Batch, step
 from meristem.train.hyperparameters import Knobs, Recipe
@@ -47,7 +49,7 @@ def main() -> int:
     sizes, batch, steps = (LARGE, 512, 20) if is_gpu and not options.small else (SMALL, 32, 5)
     results: list[Result] = []
     for body in options.bodies:
-        network = Network.create(body, **sizes, n_out=10, key=jax.random.key(0))
+        network = Network.create(body, **sizes, n_out=10, normalize=True, key=jax.random.key(0))
         network = map_gates(lambda gate: gate.at(jnp.ones_like(gate.value)), network)
         batches = _batches(network, batch, steps)
         if difference := _difference(network, body, batches.x[0]):
@@ -111,7 +113,7 @@ def _population(body: str, sizes: dict[str, Any], batches: Batch, steps: int, re
     knobs = Knobs(jnp.float32(RATE), jnp.float32(1e-6))
 
     def begin(key: jax.Array) -> Any:
-        return start(Network.create(body, **sizes, n_out=10, key=key), key, recipe)
+        return start(Network.create(body, **sizes, n_out=10, normalize=True, key=key), key, recipe)
 
     def run(state: Any) -> Any:
         return jax.lax.scan(lambda state, batch: (step(state, batch, knobs, recipe)[0], None), state, batches)[0]
@@ -130,7 +132,8 @@ def _plain_of(network: Network) -> dict[str, Any]:
 
     def arrays(part: Any) -> Any:
         names = ["inner", "bias", "depthwise", "shift", "outer", "weight"]
-        return {name: getattr(part, name) for name in names if hasattr(part, name)}
+        scales = {name: getattr(part, name).scale for name in ("norm", "depthwise_norm") if hasattr(part, name)}
+        return {name: getattr(part, name) for name in names if hasattr(part, name)} | scales
 
     return {
         "stem": network.embed.weight,
@@ -146,6 +149,12 @@ def _conv(h: jax.Array, weight: jax.Array, groups: int = 1) -> jax.Array:
     return jax.lax.conv_general_dilated(h, weight, (1, 1), "SAME", dimension_numbers=layout, feature_group_count=groups)
 
 
+def _normalized(z: jax.Array, scale: jax.Array, bias: jax.Array) -> jax.Array:
+    """σ of values normalized over the batch."""
+    mean, variance = z.mean((0, 2, 3), keepdims=True), z.var((0, 2, 3), keepdims=True)
+    return jax.nn.relu(scale[:, None, None] * (z - mean) * jax.lax.rsqrt(variance + EPSILON) + bias[:, None, None])
+
+
 def _plain(body: str, arrays: dict[str, Any], x: jax.Array) -> jax.Array:
     """The outputs of a batch of bytes."""
     mean, scale = arrays["pixels"]
@@ -159,14 +168,13 @@ def _plain(body: str, arrays: dict[str, Any], x: jax.Array) -> jax.Array:
             continue
         for block in range(len(part["bias"])):
             own = {name: values[block] for name, values in part.items()}
-            bias = own["bias"][:, None, None]
             if body == "conv-tunnel":
-                h = jax.nn.relu(_conv(h, own["weight"]) + bias)
+                h = _normalized(_conv(h, own["weight"]), own["norm"], own["bias"])
                 continue
-            hidden = jax.nn.relu(_conv(h, own["inner"]) + bias)
+            hidden = _normalized(_conv(h, own["inner"]), own["norm"], own["bias"])
             if body == "conv-inverted":
                 kernel = own["depthwise"][:, None]
-                hidden = jax.nn.relu(_conv(hidden, kernel, len(kernel)) + own["shift"][:, None, None])
+                hidden = _normalized(_conv(hidden, kernel, len(kernel)), own["depthwise_norm"], own["shift"])
             h = h + _conv(hidden, own["outer"])
     weight, bias = arrays["head"]
     return h.mean((2, 3)) @ weight.T + bias
@@ -193,7 +201,7 @@ def _plain_steps(body: str) -> Callable[..., Any]:
 def _difference(network: Network, body: str, x: jax.Array) -> float:
     """Between the outputs of both sides, relative to the largest; 0 where they agree to 1e-4."""
     with jax.default_matmul_precision("highest"):
-        ours = jax.jit(jax.vmap(network))(x.astype(jnp.float32) / 255)
+        ours = jax.jit(jax.vmap(network, axis_name=BATCH))(x.astype(jnp.float32) / 255)
         theirs = jax.jit(partial(_plain, body))(_plain_of(network), x)
     difference = float(jnp.abs(ours - theirs).max() / jnp.abs(ours).max())
     return difference if difference > 1e-4 else 0.0

@@ -2,9 +2,11 @@
 
     python benchmarks/scale.py simulated [--tasks 1000 --workers 16]      threads as workers; a tenth of the tasks fail once
     python benchmarks/scale.py memory [--members 1000 --epochs 5]         two-spirals as 50 tasks; peaks of driver and workers
-    python benchmarks/scale.py overhead --executor ray [--members 250]    two processes of one core against one of two threads
+    python benchmarks/scale.py overhead [--executor ray --rows 20000 --rounds 2]    a search on two nodes of one core each
     python benchmarks/scale.py cores --workers 16 --members 160 --epochs 3000    members and a search, on so many cores
 
+`overhead` begins a cluster of two nodes, and compares a search there with one by this process and its two threads, on a
+machine of two cores without other work: some four minutes a round, of which the first does not count.
 `cores` is run with --workers 1, this process on one core, and with more, each a process: the ratio of both lines is the
 speed-up. --record FILE.jsonl appends a line. `simulated` has real messages of real runs, but trains nothing: it shows
 what the driver does; workers are threads.
@@ -17,22 +19,26 @@ import os
 import random
 import resource
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import jax
 import numpy as np
+from sklearn.datasets import load_breast_cancer, make_friedman1
 
 import meristem
 from meristem.data.spirals import two_spirals
 from meristem.nn import Network
 from meristem.train.loop import seed_keys
-from meristem.train.placement import on_workers
 from meristem.workers.connection import Client
 from meristem.workers.executors import connected
 from meristem.workers.worker import begin_process
+
+SEARCH = {"penalties": np.geomspace(1e-5, 1e-2, 10), "l2s": [1e-6, 1e-5, 1e-4], "cv": 5, "random_state": 0}
 
 
 def population(members: int, epochs: int, **options: Any) -> meristem.Run:
@@ -110,26 +116,47 @@ def memory(members: int, epochs: int) -> dict[str, Any]:
     return {"members": run.members[0], "tasks": 50, "epochs": epochs, "peak_mebibytes": sizes}
 
 
-def overhead(executor: str, members: int, epochs: int) -> dict[str, Any]:
-    seconds: dict[str, list[float]] = {"threads": [], executor: []}
-    with on_workers(executor):
-        population(4, 2)  # starts workers, and compiles
-        for _ in range(3):
-            begin = time.monotonic()
-            population(members, epochs)
-            seconds[executor].append(time.monotonic() - begin)
-    population(4, 2)
-    for _ in range(3):
-        begin = time.monotonic()
-        population(members, epochs)
-        seconds["threads"].append(time.monotonic() - begin)
-    return {"seconds": seconds, "ratio": float(np.median(seconds[executor]) / np.median(seconds["threads"]))}
+@contextmanager
+def two_workers(executor: str) -> Iterator[Any]:
+    """An executor of two workers of one core each; those of Ray are two nodes of a cluster on this machine."""
+    if executor == "processes":
+        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), begin_process) as pool:
+            yield pool
+        return
+    from ray.cluster_utils import Cluster
+
+    from meristem.workers.ray_executor import RayExecutor
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster.add_node(num_cpus=1)
+    own = RayExecutor(cluster.address)
+    try:
+        yield own
+    finally:
+        own.shutdown()
+        cluster.shutdown()
+
+
+def overhead(executor: str, rows: int, rounds: int) -> dict[str, Any]:
+    """Seconds of a search on two workers and in two threads, in turns; the first round compiles and does not count."""
+    X, y = make_friedman1(rows, 8, noise=1.0, random_state=0)
+    seconds: dict[str, list[float]] = {executor: [], "threads": []}
+    scores = set()
+    with two_workers(executor) as workers:
+        for _ in range(rounds):
+            for name, own in ((executor, workers), ("threads", None)):
+                begin = time.monotonic()
+                model = meristem.TunnelRegressorCV(**SEARCH, executor=own).fit(X, y)
+                seconds[name].append(time.monotonic() - begin)
+                scores.add(round(float(model.score(X, y)), 6))
+                print(f"{name}: {seconds[name][-1]:.1f} s", flush=True)
+    middle = {name: float(np.median(each[1:] or each)) for name, each in seconds.items()}
+    own = {"rows": rows, "seconds": seconds, "ratio": middle[executor] / middle["threads"], "scores": sorted(scores)}
+    return {"executor": executor, "cores": len(os.sched_getaffinity(0)), **own}
 
 
 def on_cores(workers: int, members: int, epochs: int) -> dict[str, Any]:
     """Seconds of a population of two-spirals, and of a search on a table; workers have started and compiled before."""
-    from sklearn.datasets import load_breast_cancer
-
     X, y = load_breast_cancer(return_X_y=True)
     if workers == 1:
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})
@@ -159,13 +186,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--executor", default="processes")
+    parser.add_argument("--executor", choices=["processes", "ray"], default="ray")
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--record", type=Path, help="append the line to this file, too")
     args = parser.parse_args()
     results = {
         "simulated": lambda: simulated(args.tasks, args.workers),
         "memory": lambda: memory(args.members, args.epochs),
-        "overhead": lambda: overhead(args.executor, args.members, args.epochs),
+        "overhead": lambda: overhead(args.executor, args.rows, args.rounds),
         "cores": lambda: on_cores(args.workers, args.members, args.epochs),
     }[args.what]()
     line = json.dumps({"what": args.what, "load": os.getloadavg()[0], **results})

@@ -32,6 +32,13 @@ def prior(model):
     return model._defaults.l2(model.n_samples_seen_, model._targets_, model.predictability_, equal_weights=True)
 
 
+def untrained(model, x, y):
+    """The model with what it makes of the data before it is trained, which `fit` stores."""
+    table = model._encoded(x, y)
+    vars(model).update(model._facts(table, {}), _targets_=table.targets)
+    return model
+
+
 def test_left_out_rows_are_predicted_from_all_others():
     """The closed form against as many fits as there are rows, on a target where no kernel but the linear one is any good."""
     x, y = noisy(40, 3, 0.7)
@@ -80,19 +87,23 @@ def test_a_sample_of_many_rows_says_as_much_and_few_say_nothing():
 def test_a_regressors_prices_are_relative_to_the_noise():
     tree, found = BuddingRegressor(**SMALL, max_leaves=2, max_epochs=1), {}
     for share in (0.3, 0.55, 0.9):
-        model = tree.fit(*noisy(400, 5, share))
+        model = untrained(tree, *noisy(400, 5, share))
         noise = 1 - model.predictability_
         assert noise == pytest.approx(1 - share, abs=0.1)
         assert prior(model) * 400 == pytest.approx(5 * noise) and model.penalty_ == pytest.approx(1e-3 * noise)
         found[share] = model.penalty_
     assert found[0.3] > found[0.55] > found[0.9]
-    model = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, 0.3))
+    model = untrained(tunnel_regressor(), *noisy(400, 5, 0.3))
     assert prior(model) * 400 == pytest.approx(3 * (1 - model.predictability_)), "it starts linear"
-    clear = tunnel_regressor(max_epochs=1).fit(*noisy(400, 5, 0.9999))
+    clear = untrained(tunnel_regressor(), *noisy(400, 5, 0.9999))
     assert clear.penalty_ == pytest.approx(1e-4) and prior(clear) * 400 == pytest.approx(0.03), "never nothing"
-    root = tunnel_regressor(max_epochs=1, loss="absolute_error").fit(*noisy(400, 5, 0.9))
+    root = untrained(tunnel_regressor(loss="absolute_error"), *noisy(400, 5, 0.9))
     assert root.penalty_ == pytest.approx(1e-3 * np.sqrt(1 - root.predictability_))
-    given = tunnel_regressor(max_epochs=1, l2=1e-3, penalty=1e-3).fit(*noisy(50, 5, 0.5))
+    x, y = noisy(50, 5, 0.5)
+    fitted = tunnel_regressor(max_epochs=1).fit(x, y)
+    facts = vars(untrained(tunnel_regressor(), x, y))
+    assert all(getattr(fitted, name) == facts[name] for name in ("penalty_", "predictability_", "n_samples_seen_"))
+    given = tunnel_regressor(max_epochs=1, l2=1e-3, penalty=1e-3).fit(x, y)
     assert not hasattr(given, "predictability_") and not hasattr(given, "penalty_")
 
 
@@ -101,7 +112,7 @@ def test_classes_of_which_little_can_be_told_are_held_more_firmly():
     rng = np.random.default_rng(1)
     clear, coin = y[:, 0] > 0, rng.integers(2, size=400)
     for make, size, firm in ((TunnelClassifier, {"depth": 2}, 10), (BuddingClassifier, {"max_leaves": 2}, 3)):
-        models = [make(**SMALL, **size, max_epochs=1).fit(x, classes) for classes in (clear, coin)]
+        models = [untrained(make(**SMALL, **size), x, classes) for classes in (clear, coin)]
         assert [prior(model) for model in models] == [pytest.approx(5e-5), pytest.approx(firm / 400)]
         assert [model.penalty_ for model in models] == [1e-3, 1e-3]
     l2, targets = TunnelClassifier._defaults.l2, models[0]._targets_
@@ -118,7 +129,7 @@ def test_rare_counts_are_held_more_firmly():
     x = rng.normal(size=(400, 3))
     priors = []
     for mean in (0.05, 5.0):
-        model = tunnel_regressor(max_epochs=1, loss="poisson").fit(x, rng.poisson(mean, 400))
+        model = untrained(tunnel_regressor(loss="poisson"), x, rng.poisson(mean, 400))
         priors.append(prior(model) * 400)
     assert priors[0] == pytest.approx(3 / 0.05, rel=0.5) and priors[1] == pytest.approx(3)
 
@@ -126,7 +137,8 @@ def test_rare_counts_are_held_more_firmly():
 def test_outliers_do_not_count_as_noise_where_the_loss_takes_little_notice_of_them():
     x, y = noisy(400, 5, 0.95)
     y[:20] += 1000
-    firm, loose = (tunnel_regressor(max_epochs=1, loss=loss).fit(x, y[:, 0]) for loss in ("squared_error", "absolute_error"))
+    losses = ("squared_error", "absolute_error")
+    firm, loose = (untrained(tunnel_regressor(loss=loss), x, y[:, 0]) for loss in losses)
     assert firm.predictability_ < 0.2 and loose.predictability_ > 0.9
 
 
@@ -134,7 +146,7 @@ def test_noise_is_not_learned_by_heart():
     """A tree starts as 64 rectifiers; with a tenth of the prior it would predict worse than the mean."""
     x, y = noisy(600, 20, 0.3)
     scores = [
-        BuddingRegressor(random_state=0, l2=l2, max_leaves=2, max_epochs=40, patience=10)
+        BuddingRegressor(random_state=0, l2=l2, max_leaves=1, max_epochs=40, patience=10)
         .fit(x[:300], y[:300])
         .score(x[300:], y[300:])
         for l2 in ("auto", 1 / 300)
@@ -146,7 +158,7 @@ def test_classes_are_dropped_by_the_number_of_features():
     rng = np.random.default_rng(0)
     for features, share in ((15, None), (16, 0.25)):
         X = rng.normal(size=(40, features))
-        model = tunnel(max_epochs=1).fit(X, X[:, 0] > 0)
+        model = untrained(tunnel(), X, X[:, 0] > 0)
         table = model._encoded(X, X[:, 0] > 0)
         assert model._knobs(vars(model), table).dropout == share
         assert model.set_params(input_dropout=0.5)._knobs(vars(model), table).dropout == 0.5

@@ -166,14 +166,14 @@ def test_a_warm_start_may_have_more_leaves():
 
 def test_a_stream_of_digits_is_learned_as_well_as_all_at_once():
     X, X_test, y, y_test = split("digits")
-    whole = tunnel(max_epochs=8, learning_rate=0.01).fit(X, y)
+    whole = tunnel(max_epochs=6, learning_rate=0.01).fit(X, y)
     stream, order = tunnel(learning_rate=0.01), np.random.default_rng(0)
-    for _ in range(8):
-        for rows in np.array_split(order.permutation(len(X)), 8):
+    for _ in range(6):
+        for rows in np.array_split(order.permutation(len(X)), 4):
             with programs() as compiled:
                 stream.partial_fit(X[rows], y[rows], classes=range(10))
     assert compiled == []
-    assert stream.n_iter_ == stream.best_epoch_ == len(stream.history_["loss"]) == 64
+    assert stream.n_iter_ == stream.best_epoch_ == len(stream.history_["loss"]) == 24
     assert stream.score(X_test, y_test) > whole.score(X_test, y_test) - 0.04 > 0.85
     # The scale is that of all rows, each as often as it came.
     scaling = stream._inputs_.preprocessor.scaling
@@ -182,8 +182,8 @@ def test_a_stream_of_digits_is_learned_as_well_as_all_at_once():
 
 def test_a_stream_of_numbers():
     X, X_test, y, y_test = split("friedman")
-    model = tunnel_regressor(learning_rate=0.01)
-    for _ in range(25):
+    model = tunnel_regressor(learning_rate=0.03)
+    for _ in range(10):
         for rows in np.array_split(np.arange(len(X)), 4):
             model.partial_fit(X[rows], y[rows])
     assert model.score(X_test, y_test) > 0.7
@@ -193,7 +193,7 @@ def test_a_stream_of_numbers():
 def test_a_stream_of_single_rows_finds_its_scale():
     X, y = iris()
     model = tunnel()
-    rows = np.random.default_rng(0).permutation(150)[:80]
+    rows = np.random.default_rng(0).permutation(150)[:50]
     for row in rows:
         model.partial_fit(1000 * X[row : row + 1], y[row : row + 1], classes=[0, 1, 2])
     assert model.score(1000 * X, y) > 0.6

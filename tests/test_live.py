@@ -57,11 +57,15 @@ def half_closed(name: str, seed: int = 0) -> Network:
 
 
 def begun(name: str, recipe: Recipe = RECIPE, stage: int = LAST) -> Run:
-    """A run of such a network in a stage of its schedule, before an epoch in which nothing is asked to close."""
-    run = begin(half_closed(name), recipe, KNOBS, jax.random.key(1))
-    strong = (jnp.asarray(stage, jnp.int32), jnp.asarray(1, jnp.int32))  # else all of it is compiled again
+    """A run of such a network in a stage of its schedule."""
+    return late(begin(half_closed(name), recipe, KNOBS, jax.random.key(1)), stage)
+
+
+def late(run: Run, stage: int = LAST) -> Run:
+    """A run in a stage, after its first epoch: no gate is asked to close before the second."""
+    strong = (jnp.full_like(run.state.plateau.stage, stage), jnp.ones_like(run.state.epoch))  # else all is compiled again
     state = eqx.tree_at(lambda s: (s.plateau.stage, s.epoch), run.state, strong)
-    return replace(run, state=state, begun_at=np.asarray(1))
+    return replace(run, state=state, begun_at=np.ones_like(run.begun_at))
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -143,12 +147,10 @@ def test_the_members_of_a_population_have_their_own_structures():
     """Each comes out as it does alone."""
     networks = [half_closed("tunnel, learned width", seed) for seed in range(min(3, many(2)))]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
-    knobs, keys = Knobs(1e-2, 1e-6), jax.random.split(jax.random.key(1), len(networks))
+    keys = jax.random.split(jax.random.key(1), len(networks))
 
     def one_epoch(network: Network, key: Any) -> Run:
-        run = begin(network, RECIPE, knobs, key)
-        stage = jnp.full_like(run.state.plateau.stage, LAST)
-        run = replace(run, state=eqx.tree_at(lambda s: s.plateau.stage, run.state, stage))
+        run = late(begin(network, RECIPE, KNOBS, key))
         assert live_part(run.state, run.knobs, RECIPE) is not None
         return advance(run, data())[0]
 

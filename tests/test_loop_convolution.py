@@ -52,8 +52,9 @@ def test_it_is_the_operation_of_compact_networks():
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="other devices choose layouts inside loops, too")
-@pytest.mark.parametrize("body", ["conv-branch", "conv-inverted", "conv-tunnel"])
-def test_every_convolution_in_a_loop_has_the_layout_that_is_fast_there(body):
+@pytest.mark.parametrize(("body", "least"), [("conv-branch", 6), ("conv-inverted", 2), ("conv-tunnel", 6)])
+def test_every_convolution_in_a_loop_has_the_layout_that_is_fast_there(body, least):
+    """Those of one tap are products: of inverted blocks only the stem is left."""
     network = Network.create(body, input_shape=(8, 8, 2), n_out=3, max_width=(2, 3), depth=1, key=jax.random.key(0))
     x = jnp.ones((4, 8, 8, 2))
 
@@ -66,4 +67,4 @@ def test_every_convolution_in_a_loop_has_the_layout_that_is_fast_there(body):
         return jax.lax.fori_loop(0, 3, step, network)
 
     layouts = re.findall(r" convolution\(.*dim_labels=(\S+?)[,\s]", descend.lower(network).compile().as_text())
-    assert len(layouts) > 5 and set(layouts) == {"b01f_01io->b01f"}
+    assert len(layouts) >= least and set(layouts) == {"b01f_01io->b01f"}

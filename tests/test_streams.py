@@ -5,12 +5,15 @@ import stat
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import meristem
 from commanding import meristem_here
 from meristem.files.atomic_write import write_whole
 
 LONG = "a" * 300
+QUICK = {"cv": 2, "max_epochs": 2, "depth": 1, "max_width": 4, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0]}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -63,10 +66,6 @@ def test_a_closed_standard_input_is_one_line(table_model, command):
 @pytest.fixture(scope="module")
 def table_model(tmp_path_factory):
     """A folder with the model of a table."""
-    folder = tmp_path_factory.mktemp("model")
-    (folder / "table.csv").write_text("x,y\n" + "".join(f"{n},{2 * n}\n" for n in range(40)))
-    args = ["fit", folder / "table.csv", "--target", "y", "--body", "tunnel", "--max-epochs", "1", "--budget", "500"]
-    done = meristem_here(*args, "--out", folder / "fit")
-    assert done.returncode == 0, done.stderr
-    (folder / "fit" / "model.safetensors").rename(folder / "model.safetensors")
+    folder, x = tmp_path_factory.mktemp("model"), np.arange(40)
+    meristem.fit_table({"x": x, "y": 2 * x}, target="y", **QUICK).save(folder / "model.safetensors")
     return folder

@@ -14,7 +14,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from meristem.layers.image_layers import ConvolutionBlock
 from meristem.layers.layer import Layer
-from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import TRUNK, Axes
 from meristem.nn.body import read, with_price
 from meristem.nn.convolution import Convolutional, folded, gated_columns, random_kernel
@@ -44,8 +43,8 @@ class ConvBranch(Convolutional):
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
         stacks = (self.inner, self.norms(self.norm), self.bias, self.gate.value, self.outer)
         for inner, norm, bias, gate, outer in zip(*stacks, strict=True):
-            hidden = self.convolved(self.reading(inner), norm, bias, x)
-            x = x + JAX.conv_in_loop(gated_columns(outer, gate), None, hidden)
+            hidden = self.convolved(inner, norm, bias, x)
+            x = x + self.mapped(outer, gate, None, hidden)
         return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:

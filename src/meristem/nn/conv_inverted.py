@@ -54,10 +54,10 @@ class ConvInverted(Convolutional):
         for inner, norm, bias, kernel, then, shift, gate, outer in zip(
             *first, *second, self.gate.value, self.outer, strict=True
         ):
-            hidden = self.convolved(self.columns(self.reading(inner)), norm, bias, x)
+            hidden = self.convolved(self.columns(inner), norm, bias, x)
             hidden = JAX.depthwise(kernel, shift if then is None else None, hidden)
             hidden = self.sigma(hidden if then is None else then(shift, hidden))
-            x = x + JAX.conv_in_loop(self.columns(gated_columns(outer, gate)), None, hidden)
+            x = x + self.mapped(self.columns(outer), gate, None, hidden)
         return read(self.trunk, x), with_price(self.trunk, self.gate.value.sum())
 
     def axes(self, inputs: Any = None, weight: Any = None) -> Axes:

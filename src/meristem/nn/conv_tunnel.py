@@ -54,7 +54,7 @@ class ConvTunnel(Convolutional):
     def priced(self, x: Float[Array, "width ..."]) -> tuple[Float[Array, "width ..."], Float[Array, ""]]:
         stacks = (self.weight, self.norms(self.norm), self.bias, self.gate.value)
         for layer, (weight, norm, bias, gate) in enumerate(zip(*stacks, strict=True)):
-            new, share = self.convolved(self.reading(weight), norm, bias, x), self.columns(gate)
+            new, share = self.convolved(weight, norm, bias, x), self.columns(gate)
             x = placed(self.rows, layer, x, share * new + (1 - share) * stood(self.rows, layer, x))
         return read(self.trunk, x), with_price(self.trunk, size_openness(self.axes(), "unit").sum())
 

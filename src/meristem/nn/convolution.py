@@ -27,7 +27,7 @@ from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.ops.jax import JAX
 from meristem.memory import check_memory
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
-from meristem.nn.batch_norm import BatchNorm
+from meristem.nn.batch_norm import BatchNorm, is_in_batch
 from meristem.nn.body import Body
 from meristem.nn.rows import Rows, gated_layers
 
@@ -83,17 +83,25 @@ class Convolutional(Body):
         """Values with a dimension of size 1 behind them for each of the positions: [n, 1, 1], or kernels of one tap."""
         return values.reshape(*values.shape, *[1] * len(self.positions))
 
-    def reading(self, weight: Float[Array, "units width ..."]) -> Float[Array, "units width ..."]:
-        """A map with the gates of the trunk in it."""
-        return weight if self.trunk is None else gated_columns(weight, self.trunk.value)
+    def mapped(self, weight: Array, gates: Array | None, bias: Array | None, x: Array) -> Array:
+        """W ∗ (g ⊙ x) + b of one sample, gates [in] or None.
+
+        In a step of training the gates are in the kernel: fewer numbers than values at all positions. Elsewhere they are not,
+        since their gradient by a single sample, as settling asks for, would then need that of a kernel for each sample.
+        """
+        if gates is not None and is_in_batch():
+            weight = gated_columns(weight, gates)
+        elif gates is not None:
+            x = self.columns(gates) * x
+        return JAX.conv_in_loop(weight, bias, x)
 
     def norms(self, norm: BatchNorm | None) -> "list[BatchNorm | None]":
         """The normalization of each block."""
         return [None] * self.depth if norm is None else list(norm.layers())
 
     def convolved(self, weight: Array, norm: BatchNorm | None, bias: Array, x: Array) -> Array:
-        """σ of a map of one sample, normalized or not."""
-        z = JAX.conv_in_loop(weight, bias if norm is None else None, x)
+        """σ of a map of t ⊙ h, of one sample, normalized or not."""
+        z = self.mapped(weight, None if self.trunk is None else self.trunk.value, bias if norm is None else None, x)
         return self.sigma(z if norm is None else norm(bias, z))
 
     def sigma(self, z: Array) -> Array:

@@ -109,17 +109,20 @@ class _Newest(threading.local):
 _newest = _Newest()
 
 
-def _compiled(function: Callable[..., Any], *axes: int | None, is_flat: bool = False) -> Callable[..., Any]:
+def _compiled(
+    function: Callable[..., Any], *axes: int | None, is_flat: bool = False, in_turn: bool = False
+) -> Callable[..., Any]:
     """Return a program that packs an info; `axes` are those of the arguments in a population, static ones are keywords.
 
-    One that `is_flat` takes a state and returns one of the same structure, which it remembers as arrays.
+    One that `is_flat` takes a state and returns one of the same structure, which it remembers as arrays; `in_turn` is that of
+    `over_members`.
     """
 
     def program(*args: Any, mesh: Mesh | None = None, structure: Any = None, **static: Any) -> Any:
         call = partial(function, **static)
         if structure is not None:
             args = jax.tree.unflatten(structure, args[0]), *args[1:]
-        many = over_members(call, axes, args[0]) if args[0].members else call
+        many = over_members(call, axes, args[0], in_turn) if args[0].members else call
         if mesh is not None:
             inputs = tuple(PartitionSpec() if axis is None else PartitionSpec(AXIS) for axis in axes)
             shared: dict[str, Any] = {"mesh": mesh, "in_specs": inputs, "out_specs": PartitionSpec(AXIS), "check_vma": False}
@@ -158,29 +161,32 @@ def compiles_fast(recipe: Recipe) -> bool:
     return is_requested and not jax.config.read("jax_disable_most_optimizations")
 
 
-def over_members(function: Callable[..., Any], axes: tuple[int | None, ...], population: Any) -> Callable[..., Any]:
-    """Return a function of many members: all at once, or, on a CPU, of convolutions one after the other.
+def over_members(
+    function: Callable[..., Any], axes: tuple[int | None, ...], population: Any, in_turn: bool = False
+) -> Callable[..., Any]:
+    """Return a function of many members: all at once, or of convolutions one after the other, on a CPU or where `in_turn`.
 
     Convolutions by as many kernels as there are members are one grouped convolution, for which a CPU takes as long as for each
-    alone where they are small, and six times as long for four of 32 channels at 14 × 14 positions.
+    alone where they are small, and six times as long for four of 32 channels at 14 × 14 positions. Settling computes a gradient
+    for each of a thousand images, which fill any device, and of several networks its memory.
     """
     network = population if isinstance(population, Network) else population.network
     member = jax.tree.map(lambda leaf: leaf[0], network)  # the declaration is that of one network
-    if jax.default_backend() != "cpu" or not has_positions(member.axes()):
+    if not has_positions(member.axes()) or not (in_turn or jax.default_backend() == "cpu"):
         return jax.vmap(function, in_axes=axes)
 
-    def in_turn(*args: Any) -> Any:
+    def each(*args: Any) -> Any:
         def single(mapped: tuple[Any, ...]) -> Any:
             rest = iter(mapped)
             return function(*(arg if axis is None else next(rest) for axis, arg in zip(axes, args, strict=True)))
 
         return jax.lax.map(single, tuple(arg for axis, arg in zip(axes, args, strict=True) if axis is not None))
 
-    return in_turn
+    return each
 
 
 start = _compiled(train_state.start, 0, 0)  # (network, key, recipe) → state
-settle = _compiled(_settle, 0, None, 0, is_flat=True)  # (state, data, knobs, recipe) → state
+settle = _compiled(_settle, 0, None, 0, is_flat=True, in_turn=True)  # (state, data, knobs, recipe) → state
 whole_epoch = _compiled(epoch.epoch, 0, None, 0, is_flat=True)  # (state, data, knobs, recipe) → state, packed info
 descend = _compiled(epoch.descend, 0, 0, None, 0, None)  # (state, growth, data, knobs, part, recipe, parts) → state, growth
 finish = _compiled(epoch.finish, 0, 0, 0, None, 0)  # (before, state, growth, data, knobs, recipe) → state, packed info

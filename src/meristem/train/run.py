@@ -122,7 +122,7 @@ class Run:
 
     def member(self, member: int) -> "Run":
         """Return one member of a population, its history cut where it stopped."""
-        state, best, knobs = jax.tree.map(lambda leaf: leaf[member], (self.state, self.best, self.knobs))
+        state, best, knobs = jax.tree.map(lambda leaf: _row(leaf, member), (self.state, self.best, self.knobs))
         best_epoch, begun_at = np.asarray(self.best_epoch[member]), np.asarray(self.begun_at[member])
         if self.capacities:  # as before it was stacked: the same program, the same bits
             of_last, of_best = self.capacities[member]
@@ -241,9 +241,20 @@ def stacked(runs: Sequence[Run]) -> Run:
     return replace(changed, capacities=capacities, past=_side_by_side([run.history for run in runs]), infos=())
 
 
+def _row(leaf: Any, member: int) -> Any:
+    """Return a member's part of an array, on a CPU by NumPy: JAX compiles a program for each shape."""
+    if not isinstance(leaf, jax.Array) or leaf.committed or _needs_jax(leaf):
+        return leaf[member]
+    return jax.device_put(np.array(np.asarray(leaf)[member]))
+
+
+def _needs_jax(leaf: Any) -> bool:
+    return jax.default_backend() != "cpu" or jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
 def _stack(*leaves: Array) -> Array:
     """Return arrays as one, on a CPU by NumPy: JAX compiles a program of as many operands as there are, for each shape."""
-    if jax.default_backend() != "cpu" or jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+    if _needs_jax(leaves[0]):
         return jnp.stack(leaves)
     stack: Array = jax.device_put(np.stack([np.asarray(leaf) for leaf in leaves]))
     return stack

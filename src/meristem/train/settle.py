@@ -243,7 +243,12 @@ def close_least(
         return close_worthless(gates, jnp.asarray(knobs.penalty))
     allowed = jnp.maximum(knobs.budget, SHRINK * hard_cost(network, recipe))
     allowed = jnp.where(is_last, knobs.budget, allowed)
-    return close_until(gates, lambda model: hard_cost(model, recipe) <= allowed)
+
+    def fits(model: Network) -> Bool[Array, ""]:
+        return hard_cost(model, recipe) <= allowed
+
+    closed: Network = jax.lax.cond(fits(network), lambda: network, lambda: close_until(gates, fits))
+    return closed
 
 
 def is_due(epoch: int, steps: int, is_last: bool, knobs: Knobs) -> bool:

@@ -3,6 +3,7 @@
 Picking single units is cheap in that order, see compact_network.py; everything is differentiable.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,12 +43,19 @@ class JaxOps(Ops[Array]):
         return y if bias is None else y + column(bias, y)
 
     def conv_in_loop(self, weight: Any, bias: Any, h: Array, *, name: str = "conv") -> Array:
-        """Return `conv` of one sample as steps of training need it (loop_convolution.py); a GPU has one for all."""
+        """Return `conv` of one sample as steps of training need it; a GPU has one kind for all.
+
+        On a CPU one of a single tap is a product at each position, others are those of loop_convolution.py.
+        """
         if jax.default_backend() != "cpu":
             return self.conv(weight, bias, h, name=name)
-        kernel = jnp.moveaxis(jnp.asarray(weight), (0, 1), (-1, -2))
-        y = convolution(jnp.moveaxis(h, 0, -1)[None], kernel, padding(kernel.shape[:-2]))
-        y = jnp.moveaxis(y[0], -1, 0)
+        kernel = jnp.asarray(weight)
+        if math.prod(kernel.shape[2:]) == 1:
+            y = jnp.tensordot(kernel.reshape(kernel.shape[:2]), h, 1)
+        else:
+            kernel = jnp.moveaxis(kernel, (0, 1), (-1, -2))
+            y = convolution(jnp.moveaxis(h, 0, -1)[None], kernel, padding(kernel.shape[:-2]))
+            y = jnp.moveaxis(y[0], -1, 0)
         return y if bias is None else y + column(bias, y)
 
     def depthwise(self, weight: Any, bias: Any, h: Array, *, name: str = "depthwise") -> Array:
