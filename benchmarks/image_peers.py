@@ -261,6 +261,7 @@ def main() -> int:
     parser.add_argument("--budget", type=int, default=100_000)
     parser.add_argument("--widths", default="32,64,128", help="channels of the trunk of each stage")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", type=int, help="this seed alone: several processes share a GPU that none of them fills")
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--images", type=int, help="of the set; all")
     parser.add_argument("--out", type=Path, default=Path("results/image-peers.jsonl"))
@@ -273,7 +274,7 @@ def main() -> int:
     shared = {name: getattr(options, name) for name in ("peer", "set", "budget", "widths", "epochs", "images")}
     parts, n_out = images_of(options)
     run = {"torch-pruning": torch_pruning, "gromo": gromo, "by-hand": by_hand}[options.peer]
-    for seed in range(options.seeds):
+    for seed in range(options.seeds) if options.only is None else [options.only]:
         own = shared | {"seed": seed}
         if any(own.items() <= line.items() for line in done):
             continue

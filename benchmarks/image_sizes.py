@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -149,7 +150,8 @@ def name_of(job: Line) -> str:
 
 def run(args: argparse.Namespace) -> int:
     begun, running, failed = time.monotonic(), dict[str, Any](), set[str]()
-    Path(args.state).mkdir(parents=True, exist_ok=True)
+    for folder in (Path(args.state), Path(args.out).parent):
+        folder.mkdir(parents=True, exist_ok=True)
     jobs = [dict(zip(("set", "size"), job.split(":"), strict=True)) for job in args.jobs.split(",")]
     waiting = [vars(args) | job for job in jobs]
     environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "2"} | os.environ
@@ -175,7 +177,9 @@ def run(args: argparse.Namespace) -> int:
     for process in running.values():
         process.terminate()
     for name, process in running.items():
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):  # a compiler does not listen
+            process.wait(20)
+        process.kill()
         print(f"{time.monotonic() - begun:5.0f} s  {name}: interrupted, goes on next time", flush=True)
     for job in waiting:
         print(f"{time.monotonic() - begun:5.0f} s  {name_of(job)}: waits", flush=True)

@@ -10,6 +10,7 @@ import pytest
 from exporting import assert_close, everywhere
 from meristem import Data, Recipe, fit, load, save
 from meristem.compact import compact
+from meristem.gate import Confined
 from meristem.nn import ConvBranch, ConvInverted, ConvTunnel, Network
 from meristem.nn.batch_norm import BATCH, EPSILON, SHARE, BatchNorm, Statistics
 from meristem.train.optimizer import adam, for_models
@@ -111,3 +112,17 @@ def test_running_statistics_come_to_those_of_all_rows():
     running = run.last.body.norm.statistics
     np.testing.assert_allclose(running.mean[0], z.mean((0, 2, 3)), atol=0.1 * float(z.std()))
     np.testing.assert_allclose(running.variance[0], z.var((0, 2, 3)), rtol=0.1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_gates_in_the_kernels_of_a_step_are_those_of_values(name):
+    """In a step they are multiplied into kernels, elsewhere into what these read: the same outputs and gradients."""
+    body = eqx.tree_at(lambda b: b.norm, a_body(name), None)
+    body = eqx.tree_at(lambda b: b.depthwise_norm, body, None) if name == "inverted" else body
+    body = eqx.tree_at(lambda b: b.trunk, body, Confined(jnp.array([0.5, 0.0, 1.0])), is_leaf=lambda leaf: leaf is None)
+    x = jax.random.normal(KEY, (6, 3, *POSITIONS))
+
+    def slopes(**axis):
+        return jax.jit(jax.value_and_grad(lambda body: (jax.vmap(body, **axis)(x) ** 2).sum(), allow_int=True))(body)
+
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-4), slopes(axis_name=BATCH), slopes())

@@ -51,7 +51,7 @@ def normalized(raw: str) -> str:
     text = raw.strip(" ")
     if not text:
         return "" if len(raw) <= MOST_SPACES else raw
-    return text if text == raw.removeprefix(" ").removesuffix(" ") else raw
+    return text if text == raw or text == raw.removeprefix(" ").removesuffix(" ") else raw
 
 
 def spellings(text: str) -> list[str]:

@@ -18,7 +18,7 @@ ALPHAS = tuple(10.0**power for power in range(4, -4, -1))  # of ridge regression
 COSTS = tuple(10.0**power for power in range(-3, 4))  # C of logistic regression, the strongest first
 DEFAULT_STRENGTH, STRENGTH_FOLDS, LEAST_ROWS = 1.0, 5, 10
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
-TREES, TREES_AT_ONCE = 100, 10  # scikit-learn's; trees between two looks at the clock
+TREES, TREES_AT_ONCE = 100, 10  # scikit-learn's; the most trees between two looks at the clock, after the first few
 TIMED_ROWS, LEAST_EPOCHS = 2000, 20  # rows that fitting is timed with; epochs of the MLP that must fit into its time
 LEAST_PROBABILITY = 1e-9  # in a log-loss
 
@@ -146,7 +146,7 @@ def fit_boosting(data: TrainingRows) -> FittedModel:
         rows = _rows_in_time(data.seconds / 2, lambda some: kind(**options | few).fit(x[some], y[some]), y, data.seed)
         model, trees = kind(**options, warm_start=True), 0
         while trees < TREES and (not trees or (model.n_iter_ == trees and time.monotonic() < deadline)):
-            trees += TREES_AT_ONCE
+            trees = min(TREES, trees + min(TREES_AT_ONCE, max(1, trees)))  # 1, 2, 4, …: of many columns one takes a second
             model.set_params(max_iter=trees).fit(x[rows], y[rows])
         lacks = [f"{trees} of {TREES} rounds"] if model.n_iter_ == trees < TREES else []
     grown = [tree for trees_of_step in model._predictors for tree in trees_of_step]

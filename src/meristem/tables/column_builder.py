@@ -65,16 +65,25 @@ class ColumnBuilder:
             self._has_commas = is_comma.true_count > 0
         if self._codes is not None:
             raws, places = _distinct(texts, None if self._is_bounded else TOO_MANY)
-            codes = [*map(self._code, raws), MISSING]
-            if self._is_bounded or len(self._code_of) < self._most:
-                self._codes.append(np.array(codes, np.int16)[places])
+            if (codes := self._codes_of(raws)) is not None:
+                self._codes.append(np.array([*codes, MISSING], np.int16)[places])
                 return
             before, self._codes = np.concatenate(self._codes), None
-            self._parse([*self._code_of], before)
+            if len(before):
+                self._parse([*self._code_of], before)
         if (numbers := floats_of(texts, commas=self._has_commas)) is None:
             self._parse(*_distinct(texts))
         else:
             self._parsed.append((_kinds(numbers, IS_NUMBER), numbers))
+
+    def _codes_of(self, raws: list[str]) -> list[int] | None:
+        """Return the codes of raw texts, or None from the first text that is too many."""
+        codes: list[int] = []
+        for raw in raws:
+            codes.append(self._code(raw))
+            if not self._is_bounded and len(self._code_of) == self._most:
+                return None
+        return codes
 
     def _code(self, raw: str) -> int:
         """Return the code of a raw text; UNSEEN where it has none and there is no room for more texts."""

@@ -284,7 +284,7 @@ def _sentinels(levels: np.ndarray, counts: np.ndarray) -> list[int]:
     """Return the places of likely sentinels among the different values of a column."""
     places: list[int] = []
     for _ in range(2):  # at either end, where another may hide behind the first
-        rest = np.setdiff1d(np.arange(len(levels)), places)
+        rest = np.delete(np.arange(len(levels)), places)
         if len(rest) <= FEW_VALUES:
             break
         for place, nearest, others in ((rest[0], rest[1], rest[1:]), (rest[-1], rest[-2], rest[:-1])):

@@ -41,6 +41,7 @@ MOST_SHIFTED, MOST_COLUMNS, LEAST_GAIN, DEVIATIONS = (
     5.0,
 )  # rows and columns of a shifted target: the gain of R², and in standard errors
 MOST_PAIRED, MOST_CLASSES = 3000, 6  # rows and classes that are compared in pairs
+MOST_RANKED = 500  # columns by which they are told apart
 LEAST_REVERSAL, REVERSAL_Z, LEAST_OF_CLASS = 0.15, 3.5, 8  # of an area from a half; in standard errors; rows on each side
 LEAST_DATED, LEAST_DRIFT, FIFTH = 100, 0.5, 5  # rows with a date; the rank correlation with it
 REMEDY = "look at what happened there (another unit, device or source), and make the column alike or remove it"
@@ -237,7 +238,8 @@ def exchanged_classes(columns: Columns, y: np.ndarray, labels: Sequence[str], nu
     classes = [label for label in np.argsort(-counts, kind="stable")[:MOST_CLASSES] if counts[label] >= 4 * LEAST_OF_CLASS]
     if third < LEAST_SIDE or len(classes) < 2 or not columns:
         return []
-    inputs = [filled_ranks(values[rows]) for values in columns.values()]
+    some = [*columns.values()][:: -(-len(columns) // MOST_RANKED)]
+    inputs = [filled_ranks(values[rows]) for values in some]
     goals = (y[:, None] == classes).astype(float)
     for order in (np.arange(len(y)), np.arange(len(y))[::-1]):
         predicted = _from_first_rows([values[order] for values in inputs], goals[order], third)

@@ -296,7 +296,12 @@ def check_budget(network: Network, budget: Any, recipe: Recipe) -> None:
 
 def smallest(network: Network, recipe: Recipe) -> int:
     """Return the cost of the smallest network of this shape; on the host."""
-    return int(jnp.ceil(hard_cost(least_open(network), recipe)))
+    return int(np.ceil(_least_cost(network, recipe)))
+
+
+@partial(jax.jit, static_argnums=1)  # as one program: each operation would be compiled
+def _least_cost(network: Network, recipe: Recipe) -> Float[Array, ""]:
+    return hard_cost(least_open(network), recipe)
 
 
 def least_open(network: Network) -> Network:
