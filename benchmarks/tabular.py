@@ -35,7 +35,16 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
     "boosting-grid": {"learning_rate": [0.03, 0.1, 0.3], "max_leaf_nodes": [7, 15, 31]},
 }
 CHOICES = {"mlp-grid": 2, "boosting-grid": 2}  # settings of which a person had to say what to try; of all others none
-OURS = ("tunnel", "budding", "tunnel-cv", "budding-cv", "tunnel-cv-one", "budding-cv-one")
+OURS = (
+    "tunnel",
+    "budding",
+    "tunnel-cv",
+    "budding-cv",
+    "tunnel-cv-one",
+    "budding-cv-one",
+    "tunnel-cv-distill",
+    "budding-cv-distill",
+)
 PEERS = ("linear", "mlp", "mlp-grid", "boosting", "boosting-grid", "realmlp", "tabm")
 PYTABKIT = {"realmlp": "RealMLP_TD", "tabm": "TabM_D"}
 SINGLE = ("tunnel", "budding", "mlp", "boosting", "linear", "realmlp", "tabm")  # one model at its defaults
@@ -73,7 +82,7 @@ def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any, device: 
     """Each model after the other: its name, itself, the seconds that it took."""
     searched: dict[str, tuple[Any, float]] = {}
     for name in names:
-        before, spent = searched.get(name.removesuffix("-one"), (None, 0.0))
+        before, spent = searched.get(name.removesuffix("-one").removesuffix("-distill"), (None, 0.0))
         model = peer(name, is_classes, seed, device) if name in PEERS else ours(name, is_classes, seed, before)
         begin = time.perf_counter()
         model.fit(A, a)
@@ -82,14 +91,15 @@ def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any, device: 
 
 
 def ours(name: str, is_classes: bool, seed: int, before: Any = None) -> Any:
-    """A model of ours: tunnel or budding; -cv the search with a bag, -cv-one the smallest that is as good, one network.
+    """A model of ours: tunnel or budding; -cv the search with a bag, -cv-one the smallest that is as good, one network;
+    -cv-distill one network that learned the answers of that setting's bag.
 
-    The latter, after a search, is told what that would choose: the same networks of the same folds. Its time counts both.
+    After a search these two are told what that would choose: the same networks of the same folds. Their time counts both.
     """
     import meristem  # not in the environment of RealMLP
 
     body, *rest = name.split("-")
-    one: dict[str, Any] = {"rule": "1se", "refit": "one"} if rest[1:] else {}
+    one: dict[str, Any] = {"rule": "1se", "refit": rest[1]} if rest[1:] else {}
     if one and before is not None:
         chosen = before.path_.within_one_se()
         one |= {"penalties": [chosen.penalty], "l2s": [chosen.l2], "input_dropouts": [chosen.dropout]}

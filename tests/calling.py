@@ -231,7 +231,7 @@ FINE: dict[str, list[Any]] = {
     "warm_start": [True],
     "penalties": [[0.0], "auto", np.array([1e-3, 1e-2])],
     "rule": ["1se"],
-    "refit": ["one"],
+    "refit": ["one", "distill"],
     "halving": [False],
     "cv": [[(np.arange(12), np.arange(12, 24))], 3],
     "scoring": ["accuracy", "r2", "roc_auc"],

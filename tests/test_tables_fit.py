@@ -287,13 +287,12 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k not in own}
         assert is_finished(out, summary["run"]) and set(summary["files"]) == {*files[1:4], ".meristem-run/epochs.jsonl"}
         lines = [json.loads(line) for line in (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()]
-        assert {line["group"] for line in lines} <= {"search", "room-1", "replay", "more-rows"} and len(
-            {line["member"] for line in lines}
-        ) >= 5
+        groups = {"search", "room-1", "more-rows", "distill-1", "distill-2", "distill-3"}
+        assert {line["group"] for line in lines} <= groups and len({line["member"] for line in lines}) >= 5
         for group in View(out).now()["groups"]:
             called = [member["name"] for member in group["members"]]
             assert len(set(called)) == len(called), "no two have the same name"
-            if group["name"] == "replay":  # the one network that learns from all rows
+            if group["name"].startswith("distill"):  # one network
                 continue
             folds = "[0-9]" if group["name"] == "more-rows" else "[0-4]"  # those with a quarter of the rows, then with half
             assert all(re.fullmatch(rf"λ \S+(, l2 \S+)?(, dropout \S+)?, fold {folds}", name) for name in called), called

@@ -100,8 +100,8 @@ BY_GROUP = (
     "on both sides of a time is drawn to one"
 )
 REFIT = (
-    "one: a network that learns from all rows; bag: the average of the folds' networks; auto (default): one, and a bag with "
-    "--seconds, which leaves no time for another training"
+    "distill: a network that learns what the bag answers; bag: the average of the folds' networks; one: a network that learns "
+    "from all rows; auto (default): distill, one with --budget, --time-column, very many rows or images, bag with --seconds"
 )
 COVERAGE = (
     "also write an interval (columns lower, upper) or a set of classes (column set, joined by ' | ') that holds the true value "

@@ -3,14 +3,15 @@
     TunnelClassifierCV().fit(X, y)       penalty_, penalty_min_, penalty_1se_, l2_, input_dropout_, cv_results_, path_
 
 The final model is a *bag*: the networks of the folds at the chosen setting, whose outputs (logits, or standardized numbers) are
-averaged; or with refit="one", or a budget, a single network, trained on all rows as long as those of the folds (replay.py),
-or the best of the folds if a watcher ended the search. Either is one model: one `predict`, one file, one ONNX graph, one torch
-module, and `n_parameters_` counts all of it. Each network of a bag is an estimator, too (`estimators_`).
+averaged; or with refit="one", or a budget, a single network, trained on all rows as long as those of the folds (replay.py);
+or with refit="distill" one that learned the answers of the bag (distillation.py); or the best of the folds if a watcher ended
+the search. Each is one model: one `predict`, one file, one ONNX graph, one torch module, and `n_parameters_` counts all of it.
+Each network of a bag is an estimator, too (`estimators_`).
 """
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -23,6 +24,7 @@ from meristem.estimators.base import Estimator
 from meristem.estimators.classifiers import BuddingClassifier, ClassifierBase, TunnelClassifier, check_threshold
 from meristem.estimators.conformal import Scores
 from meristem.estimators.curve_measurement import COST, measure_curve
+from meristem.estimators.distillation import LONGER, distilled
 from meristem.estimators.documentation import registered
 from meristem.estimators.fit_context import checkpointing, on_device, watchers
 from meristem.estimators.fit_procedure import fit_warning
@@ -129,7 +131,8 @@ class CrossValidated(Estimator):
         options = {"callbacks": self.callbacks, "verbose": self.verbose, "most_epochs": search.max_epochs}
         watched = watchers(name, epochs, objective, **options)
         with on_device(self.device), watched as (watch, say), checkpointing(self, table, watch, say) as watcher:
-            replay = 0 if self.makes_bag(folds) else min(cores(), len(folds))  # it leaves the other cores idle
+            makes_bag, distills = self.makes_bag(folds), self.refit == "distill" and not blocks  # else all rows tell more
+            replay = 0 if makes_bag else min(cores(), len(folds)) * (LONGER if distills else 1)  # it leaves other cores idle
             of_curve = 0 if curve is None else COST * len(SHARES) * len(folds)
             search = replace(search, watcher=watcher, afterwards=replay + of_curve)
             with on_workers(self.executor):
@@ -144,8 +147,7 @@ class CrossValidated(Estimator):
             )
             search = replace(search, afterwards=replay)
             self._curve_ = None if curve is None else measure_curve(search, path, chosen.members, runs, curve)
-            makes_bag = self.makes_bag(folds)
-            members = path.replace_failed_folds(chosen) if makes_bag else chosen.members
+            members = path.replace_failed_folds(chosen) if makes_bag or distills else chosen.members
             members = [m for m in members if runs[m].best_epoch]  # others diverged in their first epoch
             of_folds = [within_budget(runs[m], search.prepared) for m in members]  # some were stopped before they settled
             if makes_bag and search.flash is not None and of_folds:
@@ -163,18 +165,24 @@ class CrossValidated(Estimator):
             own_folds = [int(path.table["fold"][m]) for m in members]
             if not makes_bag:
                 n_learned = [len(folds[fold][0]) if has_small_fold(folds) else 0 for fold in own_folds]
-                final = [run for run, n in zip(final, n_learned, strict=True) if 2 * n >= max(n_learned)]
-                run = None if search.watcher.over() else search.on_all_rows(final, blocks)
-                timed, final = final, [min(final, key=least_loss) if run is None or search.watcher.over() else run]
+                timed = [run for run, n in zip(final, n_learned, strict=True) if 2 * n >= max(n_learned)]
+                bag = [search.fitted(run, temperature) for run in timed] if distills else []
+                retrained = partial(trained_again, timed=timed, blocks=blocks, bag=bag)
+                run = None if search.watcher.over() else retrained(search)
+                final = [min(timed, key=least_loss) if run is None or search.watcher.over() else run]
+                distills = distills and final[0] is run
                 if search.flash is not None:
-                    final = search.flash.limited(final, search.prepared, partial(smaller, search, timed, blocks))
+                    final = search.flash.limited(final, search.prepared, partial(smaller, search, retrained))
             if isinstance(rule, str):
                 search = search.with_threshold(rule, of_folds, own_folds, temperature)
             search.estimator.set_params(penalty=chosen.penalty, l2=chosen.l2, input_dropout=chosen.dropout)
             models = [search.fitted(run, temperature) for run in of_folds]
             scores = search.held_out_scores(models, own_folds, len(final))
-            own = float(final[0].temperature) if blocks and not makes_bag else temperature
-            models = models if final is of_folds else [search.fitted(run, own) for run in final]
+            if not makes_bag:
+                if distills:
+                    temperature = 1.0  # that of the answers
+                    search.estimator.set_params(penalty=float(final[0].knobs.penalty), l2=0.0, input_dropout=0.0)
+                models = [search.fitted(run, float(run.temperature) if blocks else temperature) for run in final]
             self._store(path, chosen, models, scores)
             threshold = f"; threshold {self.threshold_:.3g}" if isinstance(rule, str) else ""
             say(f"{name}: {many(len(final), 'network')} with {many(self.n_parameters_, 'parameter')} in all{threshold}")
@@ -196,10 +204,18 @@ class CrossValidated(Estimator):
         self._predictor_.layers(np.float64)  # cast now, not in every predict
 
 
-def smaller(search: Search, runs: list[Run], blocks: Blocks, cost: float, number: int) -> list[Run] | None:
+def trained_again(
+    search: Search, *, timed: list[Run], blocks: Blocks, bag: list[NetworkEstimator], part: str = ""
+) -> Run | None:
+    """Return the run of a single final network, None where it diverged: it learns the answers of a bag, if there is one."""
+    run = distilled(search, timed, bag, part or "distill") if bag else search.on_all_rows(timed, blocks, part or "replay")
+    return None if run is None or run.diverged else run
+
+
+def smaller(search: Search, retrained: Callable[..., Run | None], cost: float, number: int) -> list[Run] | None:
     """Return a run on all rows of a network that costs no more, or None where it diverged, or there is no time."""
-    run = None if search.watcher.over() else replace(search, budget=cost).on_all_rows(runs, blocks, f"smaller-{number}")
-    return None if run is None or run.diverged or search.watcher.over() else [run]
+    run = None if search.watcher.over() else retrained(replace(search, budget=cost), part=f"smaller-{number}")
+    return None if run is None or search.watcher.over() else [run]
 
 
 def cv_results(path: Path) -> dict[str, Any]:

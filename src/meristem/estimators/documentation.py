@@ -83,9 +83,9 @@ PARAMETERS = {
     "cv": "A number of folds (shuffled, classes stratified), a share of the rows that is held out once, such as 0.2, a "
     "scikit-learn splitter, or pairs (training rows, held-out rows).",
     "rule": "The chosen penalty: of the least held-out loss, or, for a smaller network, the largest within one standard error.",
-    "refit": "The final model: 'bag', the networks of all folds with their outputs averaged; or 'one' network, trained on all "
-    "rows. 'auto' is 'bag', and 'one' with a budget, which a bag would have to share, with folds of unequal size, "
-    "and of images.",
+    "refit": "The final model: 'bag', the networks of all folds with their outputs averaged; 'one' network, trained on all "
+    "rows; or 'distill', one network that learned what the bag answers, not of images. 'auto' is 'bag', and 'one' with a "
+    "budget, which a bag would have to share, with folds of unequal size, and of images.",
     "halving": "l2 is chosen first, at the middle penalty, by successive halving (the worse half stops after 16, 32, 64, … "
     "epochs), then dropout, then the penalty; what is clearly behind stops early. False trains every combination to its end.",
     "shape": "(height, width) or (height, width, channels), for images that are rows of X. None: X has their shape, "
@@ -136,7 +136,7 @@ CV_ATTRIBUTES = {
     "cv_results_ : dict of ndarray": "A row for each setting, as in GridSearchCV; without `scoring`, scores are negated "
     "losses. Settings that stopped early (not `finished`) rank last.",
     "path_ : meristem.Path": "All members of the search: `best()`, `within_one_se()`, `frontier()`, `plot_path()`.",
-    "estimators_ : list of estimators": "The networks that are averaged, each as an estimator; one with refit='one'.",
+    "estimators_ : list of estimators": "The networks that are averaged, each as an estimator; or the single final network.",
     "n_parameters_ : int": "The parameters of all compact networks together.",
     "n_iter_ : int": "The most epochs that a network of the model was trained.",
 }

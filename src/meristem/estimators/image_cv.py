@@ -136,6 +136,8 @@ class TunnelImageClassifierCV(ImageClassifierBase):
 
     def _planned(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> ImageSearch:
         """Return the search before it starts; raise ValueError where no network for these images is within the budget."""
+        if self.refit == "distill":
+            raise ValueError("refit='distill' is not for images; choose 'one' or 'bag'.")
         names = parameters_of(self).keys() & parameters_of(TunnelImageClassifier)
         plain = TunnelImageClassifier(**{name: getattr(self, name) for name in names})
         table = plain._encoded(X, y, sample_weight, None, is_stream=False)

@@ -209,7 +209,7 @@ CONSTRAINTS: dict[str, tuple[Constraint, ...]] = {
     "price": (choice(lambda: PRICES),),
     "loss": (choice(losses),),
     "rule": (choice(lambda: ["min", "1se"]),),
-    "refit": (choice(lambda: ["auto", "bag", "one"]),),
+    "refit": (choice(lambda: ["auto", "bag", "one", "distill"]),),
     "activation": (choice(lambda: ACTIVATIONS, "a name, such as 'relu'"),),
     "device": (Constraint("str", "a device", lambda name, value: find_device(value)), NONE),
     "scoring": (choice(lambda: sorted({*get_scorer_names(), *METRICS}), "a name such as 'roc_auc'", most=100), FUNCTION, NONE),

@@ -72,7 +72,7 @@ class Search:
             return [float(penalty) for penalty in values]
         if self.budget is not None:
             return [0.0]
-        weight, (y, objective) = self.table.weight, self._shared_targets
+        weight, (y, objective) = self.table.weight, self.shared_targets
         n_in, n_out = self.table.inputs.n_inputs, self.table.targets.n_out
         return default_penalties(y, weight, objective, n_in, n_out, str(self.estimator.price)).tolist()
 
@@ -106,13 +106,13 @@ class Search:
 
     @cached_property
     def begun_network(self) -> Network:
-        return self._new_state().network
+        return self.new_state().network
 
     @cached_property
     def prepared(self) -> Prepared:
         return prepared_data(self.table, self.begun_network, self.recipe.task)
 
-    def _new_state(self, number: int = 0) -> TrainState:
+    def new_state(self, number: int = 0) -> TrainState:
         """Return an untrained state, that of the seed or another one."""
         return self.estimator._new_state(self.table, self.room or self.estimator._rooms[-1], number)
 
@@ -123,7 +123,7 @@ class Search:
     def begun(self, members: list[Member]) -> list[Run]:
         """Return the runs before the first epoch; members of one fold and seed have the same initial state."""
         n, numbers = len(self.table.y), [own.fold + len(self.folds) * own.seed for own in members]
-        states = {number: self._new_state(number) for number in dict.fromkeys(numbers)}
+        states = {number: self.new_state(number) for number in dict.fromkeys(numbers)}
         knobs = knobs_of(members, fold_weights(self.folds, len(self.prepared.data.x)))
         patience = self.estimator._patience(n, STEPS_SHARE, is_patient=self._is_patient)
         shared: dict[str, Any] = {"budget": self.budget, "patience": float(patience), "passes": self.estimator._passes(n)}
@@ -142,7 +142,7 @@ class Search:
         """Return a run on all rows with the schedule of these runs; or on blocks of rows, of which the search had a sample."""
         self.watcher.expect(0)
         watcher, every = self.watcher.part(part), _PreparedBlocks(self, blocks) if blocks else [self.prepared]
-        return replay_on_all_rows(runs, self._new_state(), every, len(self.table.y), self.budget, watcher)
+        return replay_on_all_rows(runs, self.new_state(), every, len(self.table.y), self.budget, watcher)
 
     def path(self, members: list[Member], runs: list[Run], seconds: float = 0.0) -> Path:
         """Return the path of these runs; what each ended with is computed once, however many paths have it."""
@@ -201,11 +201,11 @@ class Search:
     @cached_property
     def _constant_losses(self) -> np.ndarray:
         """The held-out loss of the best constant prediction in each fold."""
-        y, objective = self._shared_targets
+        y, objective = self.shared_targets
         return constant_losses(y, self.table.weight, self.folds, objective, self.table.targets.n_out)
 
     @property
-    def _shared_targets(self) -> tuple[np.ndarray, Objective]:
+    def shared_targets(self) -> tuple[np.ndarray, Objective]:
         """The targets and their objective as padded networks have them."""
         y, objective = self.table.y, shared_objective(self.table.targets.objective)
         return (y if objective.targets_are_classes else y.reshape(len(y), -1)), objective

@@ -57,7 +57,7 @@ class Columns:
                 notes.append("is not read")
             elif np.isfinite(limit):
                 low, high = mean[k] - limit * scale[k], mean[k] + limit * scale[k]
-                spread = f"{mean[k]:.4g} +- {scale[k]:.3g}; read from {low:.4g} to {high:.4g}, limited beyond"
+                spread = f"{mean[k]:.5g} +- {scale[k]:.3g}; read from {low:.5g} to {high:.5g}, limited beyond"
                 notes.append(f"{kind}, {spread}; {missing} missing")
             else:
                 notes.append(f"{kind}; {missing} missing")
@@ -72,6 +72,6 @@ class Columns:
         for column, scaling in scalings.items():
             low, high = scaling.interval
             kind, *others = notes[column.place].split("; ")
-            parts = [kind, f"read from {low:.4g} to {high:.4g}, cut off beyond", *others[-1:]]
+            parts = [kind, f"read from {low:.5g} to {high:.5g}, cut off beyond", *others[-1:]]
             notes[column.place] = "; ".join(filter(None, parts))
         return self if self.summary else replace(self, notes=notes)

@@ -79,8 +79,9 @@ def fit_table(
     body           "budding" or "tunnel"; None: budding, or tunnel if `depth` is among the options
     budget         the most parameters of the model, or the flash that its C file may take, such as "2 KB", in so many bits
     rule           how the penalty is chosen ("min", "1se"): see the CV estimators
-    refit          the final model: "one" network, which learns from all rows, or a "bag" of the folds' networks; "auto" is
-                   one, and a bag with a time limit, which leaves no time for another training
+    refit          the final model: "distill", one network that learned what the bag of the folds' networks answers; this "bag";
+                   or "one" network that learned the targets. "auto" is a bag with a time limit, which leaves no time for
+                   another training, one with a budget, a time column, or more rows than the search uses, else distill
     test           the share of rows that is held out, or a table of its own
     time_column    dates, numbers or ISO texts: the latest rows are the test, and folds of the search go forward
     group_column   such as a patient: no group is on both sides, in test and folds; the column is no input. With time_column,
@@ -154,11 +155,12 @@ def plan_fit(
         )
     estimator = _estimator(body, task, options | {"random_state": random_state})
     numbers = MOST_NUMBERS if seconds is None else min(MOST_NUMBERS, int(NUMBERS_PER_SECOND * seconds))
-    if estimator.refit == "auto" and seconds is None:
-        estimator.set_params(refit="one")
     rows, most = split.train_rows, min(MOST_ROWS, max(LEAST_USED, numbers // len(split.schema.features)))
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(random_state).choice(rows, most, replace=False))
+    if estimator.refit == "auto" and seconds is None:  # a bag of a sample, or of earlier rows, knows less than all rows
+        has_bag = len(rows) == len(split.train_rows) and split.rule.kind != TIME and estimator.budget is None
+        estimator.set_params(refit="distill" if has_bag else "one")
     rows = split.rule.in_order(rows)
     X, y = features(split.schema, split.table, rows), split.target.values[rows]
     try:

@@ -65,6 +65,10 @@ class Objective(abc.ABC):
         """Return the error of one sample that people are shown: its wrong decisions, or a distance; by default the loss."""
         return self.loss(outputs, target)
 
+    def answer(self, outputs: Array) -> Array:
+        """Return outputs [k] as a target [k], from which a network can learn what another one answers."""
+        return outputs
+
     @abc.abstractmethod
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Return the outputs [k] of the constant prediction with the least weighted mean error over y [n, …]."""
@@ -108,6 +112,9 @@ class Multilabel(Objective):
     def error(self, outputs: Array, target: Array) -> Array:
         return ((outputs > 0) != (target.reshape(outputs.shape) > 0)).sum().astype(outputs.dtype)
 
+    def answer(self, outputs: Array) -> Array:
+        return jax.nn.sigmoid(outputs)
+
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return np.atleast_1d(np.where(2 * weight @ y > weight.sum(), 1.0, -1.0))
 
@@ -120,7 +127,7 @@ class Multilabel(Objective):
 
 
 class Multiclass(Objective):
-    """k logits, target 0 … k − 1."""
+    """k logits, target 0 … k − 1, or k shares t_j of the classes, with Σ t_j o_j in place of o_t."""
 
     name = "multiclass"
     error_is_share = True
@@ -130,10 +137,14 @@ class Multiclass(Objective):
     target_kind = "classes"
 
     def loss(self, outputs: Array, target: Array) -> Array:
-        return jax.nn.logsumexp(outputs) - jnp.where(jnp.arange(outputs.shape[0]) == target, outputs, 0).sum()
+        own = target * outputs if target.ndim else jnp.where(jnp.arange(outputs.shape[0]) == target, outputs, 0)
+        return jax.nn.logsumexp(outputs) - own.sum()
 
     def error(self, outputs: Array, target: Array) -> Array:
-        return (outputs.argmax() != target).astype(outputs.dtype)
+        return (outputs.argmax() != (target.argmax() if target.ndim else target)).astype(outputs.dtype)
+
+    def answer(self, outputs: Array) -> Array:
+        return jax.nn.softmax(outputs)
 
     def best_constant(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return np.bincount(y, weight)
@@ -270,6 +281,9 @@ class Poisson(Objective):
 
     def loss(self, outputs: Array, target: Array) -> Array:
         return (jnp.exp(outputs) - target.astype(outputs.dtype) * outputs).sum()
+
+    def answer(self, outputs: Array) -> Array:
+        return jnp.exp(outputs)
 
     def error(self, outputs: Array, target: Array) -> Array:
         target = target.astype(outputs.dtype)
