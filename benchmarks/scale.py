@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py simulated [--tasks 1000 --workers 16]      threads as workers; a tenth of the tasks fail once
     python benchmarks/scale.py memory [--members 1000 --epochs 5]         two-spirals as 50 tasks; peaks of driver and workers
-    python benchmarks/scale.py overhead [--executor ray --rows 20000 --rounds 2]    a search on two nodes of one core each
+    python benchmarks/scale.py overhead [--executor ray --rows 36000 --rounds 2]    a search on two nodes of one core each
     python benchmarks/scale.py cores --workers 16 --members 160 --epochs 3000    members and a search, on so many cores
 
 `overhead` begins a cluster of two nodes, and compares a search there with one by this process and its two threads, on a
@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--executor", choices=["processes", "ray"], default="ray")
-    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--rows", type=int, default=36_000)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--record", type=Path, help="append the line to this file, too")
     args = parser.parse_args()

@@ -118,8 +118,8 @@ def coverage() -> str:
         ("intervals of numbers", "coverage", "width"),
         ("linear quantile regression", "linear_coverage", "linear_width"),
         ("quantiles of boosting", "boosting_coverage", "boosting_width"),
-        ("sets of classes", "coverage", "size"),
-        ("sets that may be empty", "exact_coverage", "empty"),
+        ("sets that are never empty", "coverage", "size"),
+        ("sets of classes", "exact_coverage", "empty"),
     ):
         runs = [own for own in each if key in own and size in own]
         if not runs:

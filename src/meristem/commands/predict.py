@@ -3,7 +3,7 @@
     rich,rich=no,rich=yes                   class and probabilities; for a number the number alone
     patient_id,rich,rich=no,rich=yes        with --keep patient_id: columns of the table come first, unchanged
     rich,rich (predicted),rich=no,rich=yes  with --keep rich, the target itself
-    rent,lower,upper                        with --coverage 0.9; for a class a column set: "no | yes"
+    rent,lower,upper                        with --coverage 0.9; for a class a column set: "no | yes", empty if unsure
 
     file,class,class=cat,class=dog          of pictures
 

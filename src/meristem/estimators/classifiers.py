@@ -93,11 +93,11 @@ class ClassifierBase(ClassifierMixin, Estimator):
         outputs = self._outputs(X, lambda x: self._predictor_.outputs(x))
         return self._targets_.probabilities(outputs)
 
-    def predict_set(self, X: Any, coverage: float = 0.9, *, allow_empty: bool = False) -> np.ndarray:
+    def predict_set(self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True) -> np.ndarray:
         """Return which classes are in the set of each row, [rows, classes]: it has the true one with this probability.
 
-        A set has at least the likeliest class, so that the coverage is never below the accuracy. With `allow_empty` it is as
-        asked there, too: rows whose likeliest class is too unlikely have an empty set. Only of the CV estimators.
+        A row whose likeliest class is too unlikely has an empty set, so that the coverage is as asked also where the accuracy
+        is higher. Without `allow_empty` each set has at least the likeliest class. Only of the CV estimators.
         """
         scores = scores_of(self)
         return np.asarray(scores.members(self.predict_proba(X), coverage, allow_empty=allow_empty))

@@ -107,7 +107,7 @@ class ClassScores(_Scores):
         moved = logits + low * errors
         return cls(np.sort(cls._scores(np.exp(moved - log_sum_exp(moved)[:, None]))[rows_of_y]))
 
-    def members(self, probabilities: np.ndarray, coverage: float, *, allow_empty: bool = False) -> np.ndarray:
+    def members(self, probabilities: np.ndarray, coverage: float, *, allow_empty: bool = True) -> np.ndarray:
         """Return which classes are in the set of each row, [n, classes], from their probabilities."""
         most = self.quantile(coverage)
         return np.asarray(self._scores(probabilities) <= (most if allow_empty else max(most, 0.0)))

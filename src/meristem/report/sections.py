@@ -86,12 +86,8 @@ def _coverage_text(coverage: tuple[float, float] | None, task: str) -> list[str]
     is_class = task == CLASS
     size = f"a {'size' if is_class else 'width'} of {significant(mean)}"
     name = f"{percent(COVERAGE)} prediction {'sets' if is_class else 'intervals'}"
-    least = (
-        "; no set is empty, so they hold it at least as often as the likeliest class is right"
-        if is_class and mean < 1.05
-        else ""
-    )
-    return [f"Its {name} hold the true value in {percent(share)} of these rows, with {size} on average{least}."]
+    empty = "; rows whose likeliest class is too unlikely have an empty set" if is_class and mean < 1 else ""
+    return [f"Its {name} hold the true value in {percent(share)} of these rows, with {size} on average{empty}."]
 
 
 def _metrics_table(data: ReportData) -> Table:

@@ -150,7 +150,7 @@ class TableModel:
             raise ValueError(f"The target {self.target!r} is a class; it has sets, predict_set, and no intervals.")
         return self._by_blocks(self._warned(frame), lambda x: self.estimator.predict_interval(x, coverage))
 
-    def predict_set(self, frame: Any, coverage: float = 0.9, *, allow_empty: bool = False) -> np.ndarray:
+    def predict_set(self, frame: Any, coverage: float = 0.9, *, allow_empty: bool = True) -> np.ndarray:
         """Return which classes are in the set of each row, [rows, classes]: it has the true one with this probability."""
         _ = self.classes  # raises ValueError for a number
         options: dict[str, Any] = {"coverage": coverage, "allow_empty": allow_empty}
