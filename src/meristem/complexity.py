@@ -24,7 +24,7 @@ from meristem.compact.report import multiply_adds as program_multiply_adds
 from meristem.nn import axis_counts
 from meristem.nn.axis_counts import STORED_BYTES, soft_bytes, soft_multiply_adds, soft_parameters
 from meristem.nn.body import Body, bodies_of
-from meristem.nn.network import Network
+from meristem.nn.network import Network, UsedEnds
 
 PRICES = ["units", "parameters", "bytes", "multiply-adds"]
 UNIT = 50  # parameters, bytes or multiply-adds that cost as much as a unit
@@ -71,13 +71,13 @@ def hard_size(model: Any) -> Int[Array, ""]:
     return jnp.stack([axis_counts.hard_size(body.axes()) for body in _bodies(model)]).sum(dtype=jnp.int32)
 
 
-def soft_cost(network: Network, price: str) -> Float[Array, ""]:
-    """What the penalty multiplies where the price is not "units": in units of fifty.
+def soft_cost(network: Network, price: str, used_ends: UsedEnds | None = None) -> Float[Array, ""]:
+    """What the penalty multiplies where the price is not "units": in units of fifty; `used_ends`: see `Network.axes`.
 
     Where inputs may close, each costs three units besides: among many that say nothing the best seem to say something (with 200
     such and 1,000 rows, one unit let 1 to 3 % of them through, three none).
     """
-    cost = SOFT[price](network) / UNIT
+    cost = SOFT[price](network, network.axes(used_ends=used_ends)) / UNIT
     return cost if network.features is None else cost + INPUT * network.features.value.sum()
 
 

@@ -51,23 +51,23 @@ def count(declared: Axes, entry: ArrayAxes, shape: tuple[int, ...]) -> Float[Arr
     return total.sum() if front is not None else total
 
 
-def soft_parameters(module: Any) -> Float[Array, ""]:
+def soft_parameters(module: Any, declared: Axes | None = None) -> Float[Array, ""]:
     """The numbers of all arrays that a module stores, as far as they are open."""
-    return _total(module, lambda entry: float(entry.role in (MAP, STORED)))
+    return _total(module, lambda entry: float(entry.role in (MAP, STORED)), declared)
 
 
-def soft_bytes(module: Any) -> Float[Array, ""]:
+def soft_bytes(module: Any, declared: Axes | None = None) -> Float[Array, ""]:
     """About the bytes of all arrays in eight bits: one for a weight, six for a unit with a bias and a gate."""
-    return _total(module, lambda entry: {MAP: 1.0, STORED: STORED_BYTES}.get(entry.role, 0.0))
+    return _total(module, lambda entry: {MAP: 1.0, STORED: STORED_BYTES}.get(entry.role, 0.0), declared)
 
 
-def soft_multiply_adds(module: Any) -> Float[Array, ""]:
+def soft_multiply_adds(module: Any, declared: Axes | None = None) -> Float[Array, ""]:
     """The products of all maps of a module for one sample, as far as they are open."""
-    return _total(module, lambda entry: float(entry.positions) if entry.role == MAP else 0.0)
+    return _total(module, lambda entry: float(entry.positions) if entry.role == MAP else 0.0, declared)
 
 
-def _total(module: Any, factor: Callable[[ArrayAxes], float]) -> Float[Array, ""]:
-    declared = module.axes()
+def _total(module: Any, factor: Callable[[ArrayAxes], float], declared: Axes | None) -> Float[Array, ""]:
+    declared = module.axes() if declared is None else declared
     pairs = [(entry, leaf) for entry, leaf in with_axes(module, declared) if factor(entry)]
     return jnp.asarray(sum((factor(entry) * count(declared, entry, leaf.shape) for entry, leaf in pairs), start=jnp.zeros(())))
 

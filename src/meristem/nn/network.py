@@ -33,6 +33,7 @@ from meristem.nn.stages import renamed
 
 WIDTH = 10
 MAX_WIDTH = 64  # of a trunk that learns its width
+UsedEnds = tuple[Array, Array]  # [n_in] and [n_out], see `Network.used_ends`
 BODIES = {"tunnel": Tunnel, "budding": Budding, "highway": Highway, "plain": Plain, "residual": Residual}
 
 
@@ -158,16 +159,22 @@ class Network(eqx.Module):
         """What reaches the body."""
         return self.embed(read(self.features, x))
 
-    def axes(self, inputs: Any = None, weight: Any = None) -> Axes:
+    def axes(self, inputs: Any = None, weight: Any = None, used_ends: UsedEnds | None = None) -> Axes:
         """The axes of embedding, body and head; what leaves a part and enters the next is one axis of both.
 
-        `inputs` reach the body. Inputs and outputs whose weights are all 0 are there to fill a shape, and cost nothing.
+        `inputs` reach the body. Inputs and outputs whose weights are all 0 are padding, and cost nothing; `used_ends`: which
+        are not, if that is known.
         """
         body, features = self.body.axes(inputs, weight), self.features
-        embed = _between(self.embed.axes(), "embed", INPUT, body.trunks[0])
-        head = _between(self.head.axes(), "head", body.trunks[-1], OUTPUT)
+        embed, head = self._ends(body)
 
-        used_in, used_out = cache(lambda: used(self.embed, embed, INPUT)), cache(lambda: used(self.head, head, OUTPUT))
+        @cache
+        def used_in() -> Array:
+            return used(self.embed, embed, INPUT) if used_ends is None else used_ends[0]
+
+        @cache
+        def used_out() -> Array:
+            return used(self.head, head, OUTPUT) if used_ends is None else used_ends[1]
 
         def openness() -> Array:
             return used_in() if features is None else used_in() * features.value
@@ -178,6 +185,16 @@ class Network(eqx.Module):
             OUTPUT: Axis(used_out),
         }
         return replace(body, arrays=arrays, axes={**embed.axes, **head.axes, **body.axes, **ends})
+
+    def used_ends(self) -> UsedEnds:
+        """1 for the inputs, and for the outputs, with a weight other than 0; training leaves the padding at 0."""
+        embed, head = self._ends(self.body.axes())
+        return used(self.embed, embed, INPUT), used(self.head, head, OUTPUT)
+
+    def _ends(self, body: Axes) -> tuple[Axes, Axes]:
+        """The axes of embedding and head."""
+        embed = _between(self.embed.axes(), "embed", INPUT, body.trunks[0])
+        return embed, _between(self.head.axes(), "head", body.trunks[-1], OUTPUT)
 
     def read_out(self, h: Float[Array, "width ..."]) -> Float[Array, " out"]:
         """The outputs, of what leaves the body."""

@@ -26,7 +26,7 @@ from meristem.nn.axes import MAP, has_positions, tree_map
 from meristem.nn.batch_norm import BATCH
 from meristem.nn.body import Body, GrowthInfo
 from meristem.nn.model_growth import after_update
-from meristem.nn.network import Network
+from meristem.nn.network import Network, UsedEnds
 from meristem.train.augmentation import augmented
 from meristem.train.hyperparameters import MEASURES, Knobs, Recipe
 from meristem.train.loop_carry import as_rows
@@ -74,6 +74,7 @@ def updater(
 ) -> Callable[[Network, PyTree, Batch], tuple[Network, PyTree, GrowthInfo]]:
     """Return what a step does to a network and its optimizer state; rate and stage are the state's, all epoch long."""
     plateau, rate = state.plateau, state.rate(knobs, recipe)
+    used_ends = None if recipe.price == "units" else state.network.used_ends()  # in each step it would read all weights
     stays_closed = plateau.is_last(len(recipe.scales)) if knobs.budget is None else plateau.has_dropped
 
     def update(network: Network, opt_state: PyTree, batch: Batch) -> tuple[Network, PyTree, GrowthInfo]:
@@ -86,7 +87,7 @@ def updater(
         if knobs.dropout is not None:
             keep = 1 - knobs.dropout
             x = jnp.where(jax.random.bernoulli(batch.key, keep, x.shape), x * (1 / keep), 0)
-        grads = eqx.filter_grad(cost)(network, x, batch.y, knobs, recipe, batch.weight, mixed)
+        grads = eqx.filter_grad(cost)(network, x, batch.y, knobs, recipe, batch.weight, mixed, used_ends)
         updates, opt_state = recipe.chain.update(grads, opt_state, network, learning_rate=rate)
         updated = eqx.apply_updates(network, updates)
         if recipe.settle:
@@ -104,6 +105,7 @@ def cost(
     recipe: Recipe,
     weight: Float[Array, " batch"] | None = None,
     mixed: Mixed | None = None,
+    used_ends: UsedEnds | None = None,
 ) -> Float[Array, ""]:
     """Return J over a batch; `weight` sums to 1, None is the plain mean."""
     # The price of most bodies does not depend on the sample; where it does (highway), J has its mean.
@@ -116,7 +118,7 @@ def cost(
         each = each + knobs.penalty * units
     mean = each.mean() if weight is None else (weight * each).sum()
     if recipe.price != "units":
-        mean = mean + knobs.penalty * soft_cost(network, recipe.price)
+        mean = mean + knobs.penalty * soft_cost(network, recipe.price, used_ends)
     return mean + knobs.l2 * network.half_norm()
 
 
