@@ -6,8 +6,8 @@ E is the objective's loss. The price is the paper's ("units": Σ g, Σ 1 − γ,
 or the stored or computed numbers ("parameters", "multiply-adds", complexity.py): each gate then pays for what closing it would
 save. `penalty` is relative to the mean loss, independent of the batch size (the paper's λ is relative to the sum: λ / batch).
 
-`epoch` is `descend` (a loop over shuffled minibatches, or equal parts of it), then `finish` (measures, plateau schedule, whether
-this is the best model so far). The members of a population differ in arrays (state, knobs), and share the `Recipe`.
+`epoch` is `descend` (a loop over shuffled minibatches, or equal parts of it), then `finish` (measures, plateau schedule, is
+this the best model so far?). The members of a population differ in arrays (state, knobs), and share the `Recipe`.
 """
 
 from collections.abc import Callable, Iterator
