@@ -218,6 +218,8 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 10, 40)  # what is made here mostly stays, too
+    if fit_context := sys.modules.get("meristem.estimators.fit_context"):
+        fit_context.are_set_aside = True  # else each fit would count two million objects
 
 
 def pytest_sessionfinish() -> None:
