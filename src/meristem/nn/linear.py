@@ -10,7 +10,6 @@ the difficult spiral is learned in half the epochs (results/LOG.md).
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -28,20 +27,9 @@ from meristem.nn.body import Part
 SHARED_SIZES = (2**10, 2**14)  # of draws
 
 
-def uniform(key: PRNGKeyArray, shape: Sequence[int], limit: float, *, is_drawn_once: bool = True) -> Float[Array, "*shape"]:
-    """Uniform on ±limit.
-
-    A generator takes longer to compile than a layer, so that what is drawn once is the beginning of a draw of one of few sizes.
-    """
-    check_memory(shape)
-    n = math.prod(shape)
-    size = min((size for size in SHARED_SIZES if is_drawn_once and n <= size), default=n)
-    return _first(jax.random.uniform(key, (size,), jnp.result_type(float), -limit, limit), tuple(shape))
-
-
-@partial(jax.jit, static_argnums=1)
-def _first(draw: Float[Array, " n"], shape: tuple[int, ...]) -> Float[Array, "*shape"]:
-    return draw[: math.prod(shape)].reshape(shape)
+def uniform(key: PRNGKeyArray, shape: Sequence[int], limit: float) -> Float[Array, "*shape"]:
+    """Uniform on ±limit."""
+    return jnp.asarray(_drawn(key, shape, limit))
 
 
 def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
@@ -53,18 +41,25 @@ def he_layer(
     key: PRNGKeyArray, shape: tuple[int, ...], *, is_drawn_once: bool = True
 ) -> tuple[Float[Array, "*shape"], Float[Array, "..."]]:
     """Weight [..., out, in] and bias [..., out] of a layer with a nonlinearity; one draw for both."""
-    draw = uniform(key, (*shape[:-1], shape[-1] + 1), math.sqrt(6 / shape[-1]), is_drawn_once=is_drawn_once)
-    return _weight_and_bias(draw)
-
-
-@jax.jit
-def _weight_and_bias(draw: Float[Array, "... n"]) -> tuple[Float[Array, "... m"], Float[Array, "..."]]:
-    return draw[..., :-1], draw[..., -1]
+    draw = _drawn(key, (*shape[:-1], shape[-1] + 1), math.sqrt(6 / shape[-1]), is_drawn_once=is_drawn_once)
+    return jnp.asarray(draw[..., :-1]), jnp.asarray(draw[..., -1])
 
 
 def random_kernel(key: PRNGKeyArray, shape: Sequence[int], fan_in: int, gain: float) -> Float[Array, "..."]:
     """Uniform weights with variance gain / fan_in: 2 keeps the scale of values before a rectifier, 1 of others."""
     return uniform(key, shape, math.sqrt(3 * gain / fan_in))
+
+
+def _drawn(key: PRNGKeyArray, shape: Sequence[int], limit: float, *, is_drawn_once: bool = True) -> Any:
+    """Numbers uniform on ±limit; on the host, unless the key is traced.
+
+    A generator takes longer to compile than a layer: what is drawn once is the beginning of a draw of one of few sizes.
+    """
+    check_memory(shape)
+    n = math.prod(shape)
+    size = min((size for size in SHARED_SIZES if is_drawn_once and n <= size), default=n)
+    draw = jax.random.uniform(key, (size,), jnp.result_type(float), -limit, limit)
+    return (draw if isinstance(draw, jax.core.Tracer) else np.asarray(draw))[:n].reshape(shape)
 
 
 class Linear(Part):
