@@ -105,7 +105,6 @@ def _within(
     return close_until(_gates(model, loss, x, y, price), lambda own: model_cost(fully_open(own), price) <= budget), least
 
 
-
 def model_cost(model: Model, price: str = "parameters") -> Float[Array, ""]:
     """Return the cost of a model, as far as it is open: its units, or the numbers it stores or multiplies by.
 
