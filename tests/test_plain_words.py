@@ -25,7 +25,7 @@ EXCEPTIONS: dict[str, set[str]] = {  # module → names
     "folders.checkpoints": {"keeping"},  # Checkpoints(folder).keeping()
 }
 # Module names that several packages may have: a data set and its study; operations of a backend and the export to it.
-REPEATED = {"__init__", "__main__", "mnist", "cifar10", "mirflickr", "multilabel", "onnx", "torch", "c", "base"}
+REPEATED = {"__init__", "__main__", "mnist", "cifar10", "mirflickr", "onnx", "torch", "c"}
 
 
 def modules() -> dict[str, ast.Module]:
