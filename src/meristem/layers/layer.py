@@ -13,7 +13,7 @@
     Bag          h ← mean_m member_m(h)                                   each member the layers of a network
 
 A layer says its formula once, in the operations of ops/operations.py: `layer(ops, h)` computes it in JAX or NumPy, or records
-it for ONNX or PyTorch, whichever `ops` does. Arrays are those of JAX or NumPy; structure (rows, reads, the activation's name) is
+it for ONNX or PyTorch, whichever `ops` does. Arrays are JAX's or NumPy's; structure (rows, reads, the activation's name) is
 static. A layer of your own is another subclass of `Layer`, and runs everywhere.
 """
 
