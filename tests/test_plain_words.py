@@ -7,6 +7,7 @@ term, or a name that users type.
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import meristem
@@ -28,6 +29,7 @@ EXCEPTIONS: dict[str, set[str]] = {  # module → names
 REPEATED = {"__init__", "__main__", "mnist", "cifar10", "mirflickr", "onnx", "torch", "c"}
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     paths = sorted(SOURCE.rglob("*.py"))
     return {".".join(path.relative_to(SOURCE).with_suffix("").parts): ast.parse(path.read_text()) for path in paths}

@@ -90,14 +90,14 @@ def close_to_budget(model: Model, loss: Loss, x: Array, y: Array, *, budget: flo
     (2, 10.0)
     """
     most = jnp.asarray(budget, jnp.result_type(float))
-    closed, least = _within(model, loss, jnp.asarray(x), jnp.asarray(y), most, price)
+    closed, least = _closed_to_budget(model, loss, jnp.asarray(x), jnp.asarray(y), most, price)
     if not isinstance(least, jax.core.Tracer) and float(least) > budget:
         raise ValueError(f"budget={budget:g} is below the least possible, {float(least):,.0f} {price}; raise it.")
     return closed
 
 
 @eqx.filter_jit
-def _within(
+def _closed_to_budget(
     model: Model, loss: Loss, x: Array, y: Array, budget: Float[Array, ""], price: str
 ) -> tuple[Model, Float[Array, ""]]:
     """Return the model with gates closed for a budget, and what it costs with all of them closed."""
