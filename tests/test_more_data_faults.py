@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from meristem.tables.copies import individuals, nearly_equal
-from meristem.tables.data_faults import data_faults, later_dates, sentinel_values
+from meristem.tables.data_faults import data_faults, later_dates
 from meristem.tables.frames import table_of
 from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, telling_values
+from meristem.tables.odd_values import sentinel_values
 from meristem.tables.row_changes import changes_at_a_row, exchanged_classes, mixed_units, shifted_target
 from meristem.tables.split import TableSplit
 

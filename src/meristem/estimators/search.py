@@ -219,17 +219,17 @@ class Search:
     def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
         """Search one by one in the smallest room, then try a setting whose networks are crowded there in a larger one.
 
-        The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four. It is
-        nearly always crowded at low penalties, other networks only if they fill a quarter of it at the middle one. Where the
-        larger room is clearly better, neighboring penalties are tried there, too. Returns the last search.
+        The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four. A larger
+        one is tried only if networks fill a quarter of it at the middle penalty, which is known after the first stage. Where it
+        is clearly better, neighboring penalties are tried there, too. Returns the last search.
         """
         sizes, begun, is_tree = self.estimator._rooms, time.perf_counter(), self.estimator._body == "budding"
         search, lists = replace(self, room=sizes[0]), {name: sorted(values) for name, values in lists.items()}
-        self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree, is_sure=is_tree))
+        self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree))
         members, runs = search._first_stage(lists)
-        if not is_tree and not is_filling(search.path(members, runs), sizes[0]):
+        if not is_filling(search.path(members, runs), sizes[0]):
             sizes = sizes[:1]
-            self.watcher.may_enlarge(None)
+        self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree, is_sure=is_tree))
         path, runs = search._later_stages(lists, members, runs)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
             tried = crowded_point(path, small, or_lower=is_tree)

@@ -33,7 +33,7 @@ FOLLOW_FROM = 10**9  # multiply-adds per epoch on a CPU, from which compiling a 
 B2 = 0.95  # of Adam: steps on tables are few and noisy, so an average over 20 of them is better than one over 1000
 LINGER = 3.0  # where no rows are held out, only the penalty makes the network small, which takes longer
 FIRST_LEAVES = 4  # the initial capacity of a tree
-CROWDED, FILLING = 0.5, 0.25  # of all units; at the middle penalty, without which lower ones are not crowded either
+CROWDED, FILLING = 0.5, 0.25  # of all units; at the middle penalty, without which no larger room is tried
 TREE_COMPILES, STACK_COMPILES = 1.95, 1.2  # times as long programs of the next room compile: of four leaves, of more layers
 
 

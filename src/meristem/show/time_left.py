@@ -69,12 +69,13 @@ class Forecast:
         self.latest: list[int] = []  # members of the last epochs
         self.usual: float | None = None  # the epochs of a training, by the guess
         self.has_dropout = self.is_program_new = False  # a member with dropout has a program of its own
-        self.is_later = False  # a later stage of the same part
+        self.is_later = self.may_leave = False  # a later stage of the same part; a trial of larger networks that may end early
 
     def begin(self, settings: Mapping[int, Mapping[str, float]], now: float, *, part: str | None = None) -> None:
         """Begin a stage of these members: those of the stage before have ended. `part` is the name of a new part of the fit."""
         self.earlier, is_larger = self.done, str(part).startswith(ROOM)
         self.is_later = part is None and bool(self.ended or self.before)
+        self.may_leave = is_larger and self.larger is not None and self.larger.is_sure
         if len(self.ended) >= OWN:
             share = 1.0 if self.before else LATER
             self.before, self.ended = [[share * work for work in ended] for ended in self.ended], []
@@ -135,13 +136,14 @@ class Forecast:
         if speed is None or not self.members:
             return None
         full = self._full() * speed * (1.0 if self.before else LATER)
-        sure = self._stage_left() * speed + self._compiling_left() + self.later * full
-        ends = [sure, sure + self.possible * full]
+        others = self._compiling_left() + self.later * full
+        ends = [self._least_left() * speed + others, self._stage_left() * speed + others + self.possible * full]
         if self.larger is not None:
             n, slower = len(self.members) / self._n_settings(), self.larger.size**SLOWER
             trial = self.larger.compiling * self._first_compiling() + (n * slower + min(self.later, n) * (slower - 1)) * full
             ends[1] += trial + (AGAIN * n * slower * full if n > 1 else 0.0)
-            ends[0] += trial if self.larger.is_sure else 0.0
+            if self.larger.is_sure:
+                ends[0] += self.larger.compiling * self._first_compiling() + n * slower * min(self._first_rung() * speed, full)
         low, high = (max(seconds - (now - self.last), BEYOND * seconds) for seconds in ends)
         return low, high
 
@@ -189,6 +191,15 @@ class Forecast:
         leave_at = fmean(self.left_at) if self.left_at else SHORT * self._full()
         short = fmean(max(0.0, leave_at - own.work) for own in running)
         return n_stay * fmean(left) + (len(running) - n_stay) * short
+
+    def _first_rung(self) -> float:
+        """Return the work at which settings are first compared."""
+        return min(self.left_at, default=FIRST_RUNG)
+
+    def _least_left(self) -> float:
+        """Return the work that is left of this stage if larger networks are behind where they are first compared."""
+        left, rung, works = self._stage_left(), self._first_rung(), [own.work for own in self.members.values()]
+        return min(left, sum(max(0.0, rung - work) for work in works)) if self.may_leave and max(works) <= rung else left
 
     def _first_compiling(self) -> float:
         """Return the seconds in which the programs of the first networks compile."""
