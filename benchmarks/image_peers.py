@@ -95,12 +95,8 @@ def as_input(x: Tensor) -> Tensor:
     return ((x.float() / 255 - 0.5) / 0.25).contiguous(memory_format=torch.channels_last)
 
 
-def autocast() -> torch.autocast:
-    return torch.autocast(DEVICE.type, torch.bfloat16, enabled=DEVICE.type == "cuda")
-
-
-def loss_of(model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
-    with autocast():
+def loss_of(model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, is_short: bool = True) -> Tensor:
+    with torch.autocast(DEVICE.type, torch.bfloat16, enabled=is_short and DEVICE.type == "cuda"):
         return functional.cross_entropy(model(x), y, label_smoothing=SMOOTHING)
 
 
@@ -220,8 +216,8 @@ def by_hand(parts: Any, options: argparse.Namespace, n_out: int) -> Any:
     return *train(model, parts, options.epochs, options.flips), {}
 
 
-def step(batch: int = 512, steps: int = 20, repeats: int = 5) -> None:
-    """Print the time of a step of the network of benchmarks/images.py: channels last, compiled, on a GPU in bfloat16."""
+def step(precision: str, batch: int = 512, steps: int = 20, repeats: int = 5) -> None:
+    """Print the time of a step of the network of benchmarks/images.py: channels last, compiled."""
     model = inverted_network([32, 64, 128], 3, 10).to(DEVICE, memory_format=torch.channels_last)
     optimizer, x = optimizer_of(model), torch.randint(0, 256, (batch, 3, 32, 32), dtype=torch.uint8, device=DEVICE)
     compiled, x, y = torch.compile(model), as_input(x), torch.randint(0, 10, (batch,), device=DEVICE)
@@ -230,12 +226,13 @@ def step(batch: int = 512, steps: int = 20, repeats: int = 5) -> None:
         begin = time.perf_counter()
         for _ in range(steps):
             optimizer.zero_grad(set_to_none=True)
-            loss_of(compiled, x, y).backward()
+            loss_of(compiled, x, y, precision == "bfloat16").backward()
             optimizer.step()
         if DEVICE.type == "cuda":
             torch.cuda.synchronize()
         times.append((time.perf_counter() - begin) / steps)
-    print(json.dumps({"batch": batch, "device": str(DEVICE), "torch": torch.__version__, "ms": [1000 * t for t in times[1:]]}))
+    own = {"batch": batch, "precision": precision}
+    print(json.dumps(own | {"device": str(DEVICE), "torch": torch.__version__, "ms": [1000 * t for t in times[1:]]}))
     print(f"{1000 * statistics.median(times[1:]):.2f} ms a step in PyTorch {torch.__version__}")
 
 
@@ -264,10 +261,11 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="this seed alone: several processes share a GPU that none of them fills")
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--images", type=int, help="of the set; all")
+    parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16", help="of `step`, on a GPU")
     parser.add_argument("--out", type=Path, default=Path("results/image-peers.jsonl"))
     options = parser.parse_args()
     if options.peer == "step":
-        step()
+        step(options.precision)
         return 0
     options.widths, options.flips = [int(width) for width in options.widths.split(",")], options.set != "mnist-images"
     done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.is_file() else []

@@ -4,8 +4,8 @@
                   normalized over the batch, no gates, optax's Adam
     population    members one after the other against all at once, whose convolutions are grouped ones
 
-Both sides of a step begin with the same weights and all gates at 1, and must give the same outputs. Prints a table. Status 1 if
-a requirement is missed, or if the outputs differ.
+Both sides of a step begin with the same weights and all gates at 1, and must give the same outputs in single precision. Prints
+a table. Status 1 if a requirement is missed, or if the outputs differ.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from meristem.nn.batch_norm import BATCH, EPSILON
 from meristem.nn.images import IMAGE_BODIES
 from meristem.train.epoch import Batch, step
 from meristem.train.hyperparameters import Knobs, Recipe
+from meristem.train.precision import PRECISIONS, in_precision
 from meristem.train.train_state import start
 from report import Block, Result, compare
 
@@ -56,13 +57,16 @@ def main() -> int:
             print(f"{body}: outputs differ by {difference:.1e} of the largest", file=sys.stderr)
             return 1
         sides = {
-            "plain JAX": partial(_plain_steps(body), _plain_of(network), batches),
-            "meristem": _own_steps(network, batches),
+            "plain JAX": partial(_plain_steps(body, options.precision), _plain_of(network), batches),
+            "meristem": _own_steps(network, batches, options.precision),
         }
-        seconds = {side: [each / steps for each in times] for side, times in _in_turns(sides, options.repeats).items()}
-        results.append(compare("step", body, seconds, REQUIRED if is_gpu and not options.small else None, is_least=False))
-        results.append(_population(body, sizes, batches, steps, options.repeats))
+        if "step" in options.blocks:
+            seconds = {side: [each / steps for each in times] for side, times in _in_turns(sides, options.repeats).items()}
+            results.append(compare("step", body, seconds, REQUIRED if is_gpu and not options.small else None, is_least=False))
+        if "population" in options.blocks:
+            results.append(_population(body, sizes, batches, steps, options))
     size = f"batches of {batch}, {' × '.join(map(str, sizes['input_shape']))}, at most {sizes['max_width']} channels"
+    size += f", {options.precision}"
     return report.tell(results, BLOCKS, report.machine(load), [f"{size}; medians of {options.repeats}"], options.out)
 
 
@@ -72,6 +76,8 @@ def _options() -> argparse.Namespace:
         epilog="example: python benchmarks/images.py --bodies conv-inverted --out images.json",
     )
     parser.add_argument("--bodies", nargs="+", choices=IMAGE_BODIES, default=list(IMAGE_BODIES), help="which (default: all)")
+    parser.add_argument("--blocks", nargs="+", choices=BLOCKS, default=list(BLOCKS), help="which tables (default: all)")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32", help="of a step (default float32)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timings of each side; medians count (default 5)")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="write every timing here")
     parser.add_argument("--small", action="store_true", help="small networks and batches, nothing required")
@@ -96,8 +102,13 @@ def _in_turns(sides: dict[str, Callable[[], Any]], repeats: int) -> dict[str, li
     return times
 
 
-def _own_steps(network: Network, batches: Batch) -> Callable[[], Any]:
-    recipe = Recipe(objective="multiclass", batch_size=batches.x.shape[1], price="parameters", settle=True, depth_decay=1.0)
+def _recipe(batches: Batch, precision: str) -> Recipe:
+    sizes: dict[str, Any] = {"batch_size": batches.x.shape[1], "precision": precision}
+    return Recipe(objective="multiclass", price="parameters", settle=True, depth_decay=1.0, **sizes)
+
+
+def _own_steps(network: Network, batches: Batch, precision: str) -> Callable[[], Any]:
+    recipe = _recipe(batches, precision)
     knobs = Knobs(jnp.float32(RATE), jnp.float32(1e-6))
     state = start(network, jax.random.key(0), recipe)
 
@@ -108,8 +119,8 @@ def _own_steps(network: Network, batches: Batch) -> Callable[[], Any]:
     return lambda: run(state, batches)
 
 
-def _population(body: str, sizes: dict[str, Any], batches: Batch, steps: int, repeats: int) -> Result:
-    recipe = Recipe(objective="multiclass", batch_size=batches.x.shape[1], price="parameters", settle=True, depth_decay=1.0)
+def _population(body: str, sizes: dict[str, Any], batches: Batch, steps: int, options: argparse.Namespace) -> Result:
+    recipe = _recipe(batches, options.precision)
     knobs = Knobs(jnp.float32(RATE), jnp.float32(1e-6))
 
     def begin(key: jax.Array) -> Any:
@@ -120,7 +131,7 @@ def _population(body: str, sizes: dict[str, Any], batches: Batch, steps: int, re
 
     states = jax.jit(jax.vmap(begin))(jax.random.split(jax.random.key(0), MEMBERS))
     in_turn, together = jax.jit(lambda states: jax.lax.map(run, states)), jax.jit(jax.vmap(run))
-    times = _in_turns({"in turn": lambda: in_turn(states), "together": lambda: together(states)}, repeats)
+    times = _in_turns({"in turn": lambda: in_turn(states), "together": lambda: together(states)}, options.repeats)
     seconds = {side: [each / steps / MEMBERS for each in own] for side, own in times.items()}
     first, second = map(statistics.median, seconds.values())
     return Result("population", body, seconds, second / first, None, False, "×")
@@ -159,7 +170,7 @@ def _plain(body: str, arrays: dict[str, Any], x: jax.Array) -> jax.Array:
     """The outputs of a batch of bytes."""
     mean, scale = arrays["pixels"]
     x = x[..., None] if x.ndim == 3 else x
-    h = _conv(jnp.moveaxis((x.astype(jnp.float32) / 255 - mean) / scale, -1, 1), arrays["stem"])
+    h = _conv(jnp.moveaxis((x.astype(mean.dtype) / 255 - mean) / scale, -1, 1), arrays["stem"])
     for part in arrays["parts"]:
         if "bias" not in part:  # a map between stages
             n, channels, height, width = h.shape
@@ -180,11 +191,12 @@ def _plain(body: str, arrays: dict[str, Any], x: jax.Array) -> jax.Array:
     return h.mean((2, 3)) @ weight.T + bias
 
 
-def _plain_steps(body: str) -> Callable[..., Any]:
+def _plain_steps(body: str, precision: str) -> Callable[..., Any]:
     optimizer = optax.adam(RATE)
 
     def loss(arrays: Any, x: jax.Array, y: jax.Array) -> jax.Array:
-        return optax.softmax_cross_entropy_with_integer_labels(_plain(body, arrays, x), y).mean()
+        outputs = in_precision(precision, partial(_plain, body), arrays, x)
+        return optax.softmax_cross_entropy_with_integer_labels(outputs, y).mean()
 
     @jax.jit
     def run(arrays: Any, batches: Batch) -> Any:

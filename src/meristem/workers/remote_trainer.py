@@ -225,8 +225,9 @@ class RemoteTrainer:
     def _take(self, task: Task, message: Document, peer: Peer) -> bytes:
         task.peer, self._broken_pools = peer, 0
         runs, arrays = pack_runs(task.runs, self._shelf)
-        call, is_over = task.call, task.call.watcher.over()
-        header = call.header | {"task": message.header["task"], "data": call.data, "runs": runs, "is_over": is_over}
+        call, watcher = task.call, task.call.watcher
+        header = call.header | {"task": message.header["task"], "data": call.data, "runs": runs}
+        header |= {"is_over": watcher.over(), "is_watched": bool(watcher.watchers)}
         return packed("task", arrays, header)
 
     def _newest(self, task: Task, message: Document, peer: Peer) -> bytes:

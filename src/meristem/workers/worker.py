@@ -85,7 +85,7 @@ def work(address: Address, key: bytes, task: int, classes: dict[str, Any]) -> No
     rows = ArrayShelf()
     runs = unpack_runs(header["runs"], order.arrays, find_rows, classes)
     del order
-    (store, saver), reporter = remote_store(client, header, rows, classes), Reporter(client, task, is_over=header["is_over"])
+    (store, saver), reporter = remote_store(client, header, rows, classes), Reporter(client, task, header)
     with checkpoint_store(store), reporter:
         train = train_packed if shares_programs(header["together"]) else train_alone
         options = {name: header[name] for name in ("pause_at", "all_begin")}
@@ -110,10 +110,13 @@ def _data(header: dict[str, Any], find: Any) -> Prepared:
 
 
 class Reporter(Watcher):
-    """Sends epochs to the driver, and learns who should stop; while the context is open."""
+    """Sends epochs to the driver, and learns who should stop; while the context is open.
 
-    def __init__(self, client: Client, task: int, *, is_over: bool):
-        self._client, self._task, self._is_over = client, task, is_over
+    Where nobody watches, the driver hears of the newest epoch of each member alone: it would else be what takes most time.
+    """
+
+    def __init__(self, client: Client, task: int, header: dict[str, Any]):
+        self._client, self._task, self._is_over, self._is_watched = client, task, header["is_over"], header["is_watched"]
         self._epochs: Epochs = []
         self._pulses: dict[int, float] = {}
         self._stops: set[int] = set()
@@ -132,6 +135,8 @@ class Reporter(Watcher):
 
     def epoch(self, member: int, info: EpochInfo) -> bool:
         with self._lock:
+            if not self._is_watched:
+                self._epochs = [epoch for epoch in self._epochs if epoch[0] != member]
             self._epochs.append((member, info))
             self._pulses.pop(member, None)
         return self._is_over or member in self._stops
