@@ -6,9 +6,11 @@ Each table is searched by a CV estimator at its defaults with refit="one", verbo
 is compared with the time that was really left, every tenth of a second after the first third; a ratio of 1 is right, the
 requirement is between 1/1.5 and 1.5. Moments where both times are below two seconds do not count: nobody waits for them.
 
-    within    share of the moments with an estimate whose first number is right
-    single    share of these with one number, and single_within: how many of them are right
-    either    share where the first number or the alternative ("or 33 s with larger networks") is right
+    right     share of the moments with an estimate at which what is shown is right: a number within 1.5, a range that holds the
+              time really left, or misses it by a quarter at most
+    single    share of these with a number, and single_right: how many of them are right
+    range_right, range_width   how many of the ranges are right, and the median of how far their ends are apart, as a ratio
+    within    share where the number, or the middle of the range, is within 1.5
     unknown   share of the moments without an estimate: the first program still compiles
 
 Time is that of the process's CPU on one core, which other work on the machine disturbs little, or with --wall that of the clock
@@ -31,8 +33,9 @@ from typing import Any
 import numpy as np
 
 TABLES = ("bin.pima", "reg.airfoil", "multi.vowel", "multi.balance", "bin.page_blocks0")
-FACTOR, LEAST_SECONDS, GRID = 1.5, 2.0, 0.1
-Estimate = tuple[float, float | None, float | None]  # when, seconds left, and those of the alternative
+FACTOR, MISSED, LEAST_SECONDS, GRID = 1.5, 1.25, 2.0, 0.1
+KEYS = ("right", "single", "single_right", "range_right", "range_width", "within", "unknown")
+Estimate = tuple[float, tuple[float, float] | None]  # when, and the range of the seconds left
 
 
 def searched(file: Path, body: str, name: str, seed: int, is_wall: bool) -> dict[str, Any]:
@@ -59,9 +62,8 @@ def searched(file: Path, body: str, name: str, seed: int, is_wall: bool) -> dict
 
     def record(method: Any) -> Any:
         def called(self: GroupWatcher, *arguments: Any) -> Any:
-            result, now = method(self, *arguments), clock()
-            other = self.forecast.alternative(now)
-            estimates.append((now, self._progress.seconds_left(), None if other is None else other[0]))
+            result = method(self, *arguments)
+            estimates.append((clock(), self._progress.range_left()))
             return result
 
         return called
@@ -78,27 +80,31 @@ def searched(file: Path, body: str, name: str, seed: int, is_wall: bool) -> dict
 
 def judged(begun: float, ends: float, estimates: list[Estimate]) -> dict[str, Any]:
     """Return how many estimates after the first third are right, by time."""
-    times = np.array([at for at, *_ in estimates])
-    n, unknown, ratios, is_right, is_single = 0, 0, [], [], []
+    from meristem.show.time_left import CLOSE, middle
+
+    times = np.array([at for at, _ in estimates])
+    n, unknown, moments = 0, 0, []
     for at in np.arange(begun + (ends - begun) / 3, ends, GRID):
         place, real = int(np.searchsorted(times, at, "right")) - 1, ends - at
-        both = estimates[place][1:] if place >= 0 else (None, None)
-        left = [None if own is None else max(own - (at - times[place]), 0.1 * own) for own in both]  # it counts down
-        if max(real, left[0] or 0.0) <= LEAST_SECONDS:
+        both = estimates[place][1] if place >= 0 else None
+        low, high = (np.nan, np.nan) if both is None else (max(end - (at - times[place]), 0.1 * end) for end in both)
+        if max(real, 0.0 if both is None else high) <= LEAST_SECONDS:
             continue
-        n, unknown = n + 1, unknown + (left[0] is None)
-        if left[0] is not None:
-            ratios.append(left[0] / real)
-            is_right.append([own is not None and 1 / FACTOR <= own / real <= FACTOR for own in left])
-            is_single.append(left[1] is None)
+        n, unknown = n + 1, unknown + (both is None)
+        if both is not None:
+            ratio = middle(low, high) / real
+            is_within, is_held = 1 / FACTOR <= ratio <= FACTOR, low / MISSED <= real <= high * MISSED
+            moments.append((ratio, is_within, high <= CLOSE * low, is_held, high / low))
     facts = {"seconds": round(ends - begun, 1), "moments": n, "unknown": round(unknown / max(1, n), 3)}
-    if not ratios:
-        return {**facts, "within": None, "single": None, "single_within": None, "either": None}
-    right, single = np.array(is_right), np.array(is_single)
-    shares = {"within": right[:, 0].mean(), "single": single.mean(), "either": right.any(1).mean()}
-    shares["single_within"] = right[single, 0].mean() if single.any() else None
+    if not moments:
+        return facts | {key: None for key in KEYS if key != "unknown"}
+    ratio, within, single, held, width = (np.array(values) for values in zip(*moments, strict=True))
+    shares = {"right": np.where(single, within, held).mean(), "single": single.mean(), "within": within.mean()}
+    shares["single_right"] = within[single].mean() if single.any() else None
+    shares |= {"range_right": None if single.all() else held[~single].mean()}
+    shares |= {"range_width": None if single.all() else np.median(width[~single])}
     facts |= {key: None if share is None else round(float(share), 3) for key, share in shares.items()}
-    return facts | {"ratio_05_50_95": np.quantile(ratios, [0.05, 0.5, 0.95]).round(2).tolist()}
+    return facts | {"ratio_05_50_95": np.quantile(ratio, [0.05, 0.5, 0.95]).round(2).tolist()}
 
 
 def main() -> None:
@@ -122,12 +128,12 @@ def main() -> None:
             own |= judged(search["begun"], search["ends"], search["estimates"])
             print(json.dumps(own), flush=True)
             results.append(own | {"lines": search["lines"]})
-            for key in ("within", "single", "single_within", "either", "unknown"):
+            for key in KEYS:
                 known = [result[key] for result in results if result[key] is not None]
                 facts[key] = round(statistics.mean(known), 3) if known else None
             if options.out is not None:
                 options.out.write_text(json.dumps({**facts, "results": results}, indent=1) + "\n")
-    print({key: facts[key] for key in ("within", "single", "single_within", "either", "unknown")})
+    print({key: facts[key] for key in KEYS})
 
 
 if __name__ == "__main__":

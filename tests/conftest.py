@@ -85,23 +85,23 @@ FAULTS = {"data_faults", "more_data_faults", "splits"}
 # the others have finished. (pytest-xdist would take those with most tests first.) The examples of the documentation find
 # programs that scikit-learn's checks have compiled.
 LONGEST = [
-    "sklearn_checks",
-    "cv",
     "docs",
-    "conv_bodies",
-    "workers",
     "report",
+    "workers",
+    "conv_bodies",
+    "cv",
     "inputs_found",
+    "estimators",
+    "sklearn_checks",
+    "flash_budget",
     "settle",
-    "estimators_training",
     "live",
+    "image_folders",
+    "estimators_training",
     "devices",
     "ray",
-    "flash_budget",
-    "image_folders",
     "c_images",
     "image_studies",
-    "estimators",
     "regression_losses",
     "own_convolution",
     "own_feed_forward",
@@ -134,6 +134,10 @@ LONGEST = [
     "stages",
     "io_forged",
     "sparse",
+    "distillation",
+    "surroundings",
+    "full_disk",
+    "nn_details",
     "inputs_contract",
     "figures",
     "reference",
@@ -218,6 +222,8 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 10, 40)  # what is made here mostly stays, too
+    if fit_context := sys.modules.get("meristem.estimators.fit_context"):
+        fit_context.are_set_aside = True  # else each fit would count two million objects
 
 
 def pytest_sessionfinish() -> None:

@@ -19,7 +19,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
-QUICK = {"cv": 2, "max_epochs": 5, "depth": 1, "max_width": 4, "penalties": [1e-3], "l2s": [1e-4], "learning_rate": 0.03}
+QUICK = {
+    "cv": 2,
+    "max_epochs": 5,
+    "depth": 1,
+    "max_width": 4,
+    "penalties": [1e-3],
+    "l2s": [1e-4],
+    "learning_rate": 0.03,
+    "refit": "bag",
+}
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +127,17 @@ def test_inputs_are_told_in_words_and_noise_in_a_line(steep):
     color = next(own for own in data.dependences if own.column == "color")
     assert max(zip(color.means, color.values, strict=True))[1] == "red" and len(color.values) == 3
     assert render_page(from_table(model)) == render_page(data), "rows are those of the seed"
+
+
+@pytest.mark.parametrize("task", ["number", "class"])
+def test_in_a_short_time_boosting_has_the_columns_that_tell_most(task):
+    """The target follows from two of 400 columns, of which one has gaps, as boosting takes them."""
+    X = np.random.default_rng(0).normal(size=(300, 400)).astype(np.float32)
+    y = X[:, 170] + X[:, 390]
+    X[::7, 390], X[:, 3] = np.nan, 1.0
+    y = (y > 0).astype(int) if task == "class" else y
+    *_, boosting = baselines(task, X, y, seconds=1e-6, seed=0, without=["linear", "mlp"])
+    assert boosting.lacks == "1 of 100 rounds and 100 of 400 columns"
+    assert ((boosting.predict(X) > y.mean()) == (y > y.mean())).mean() > 0.65, "100 columns at random hardly have either"
+    if task == "class":
+        assert boosting.predict_proba(X).shape == (300, 2)

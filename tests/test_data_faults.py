@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from commanding import meristem_here
-from meristem.tables.data_faults import data_faults, later_dates, rare_test_classes, sentinel_values
+from meristem.tables.data_faults import data_faults, later_dates, rare_test_classes
 from meristem.tables.frames import table_of
 from meristem.tables.leaks_and_drift import drift_lines, leaking_columns, telling_gaps
+from meristem.tables.odd_values import sentinel_values
 from meristem.tables.split import TableSplit
 from test_tables_commands import FEW, people
 

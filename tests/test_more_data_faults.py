@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from meristem.tables.copies import individuals, nearly_equal
-from meristem.tables.data_faults import data_faults, later_dates, sentinel_values
+from meristem.tables.data_faults import data_faults, later_dates
 from meristem.tables.frames import table_of
-from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, telling_values
+from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, target_means, telling_values
+from meristem.tables.odd_values import lost_signs, sentinel_values, stray_dates
 from meristem.tables.row_changes import changes_at_a_row, exchanged_classes, mixed_units, shifted_target
 from meristem.tables.split import TableSplit
 
@@ -168,3 +169,30 @@ def test_a_code_among_few_values():
         assert line.startswith(f"column 'score' holds {code} in ")
     assert sentinel_values({"opinion": rng.integers(-1, 2, N).astype(float)}) == [], "−1 is an answer"
     assert sentinel_values({"dose": rng.choice([1.0, 10.0, 99.0, 999.0], N)}) == [], "doses are not a scale"
+
+
+def test_means_of_the_target_that_include_the_own_row():
+    group = rng.integers(0, 60, N)
+    for y, labels, words in ((Y, None, "the mean of the target"), (CODES.astype(float), LABELS, "the share of class 'no'")):
+        goal = y if labels is None else 1 - y
+        sums, counts = np.bincount(group, goal), np.bincount(group)
+        (line,) = target_means(X | {"z": np.round((sums / counts)[group], 5)}, y, labels)
+        assert line.startswith(f"column 'z' is {words} over the rows that share its value, in ")
+        without_own = (sums[group] - goal) / np.maximum(counts[group] - 1, 1)
+        assert target_means(X | {"z": without_own, "kind": (group % 7).astype(float)}, y, labels) == []
+    frame = X | {"z": (np.bincount(group, Y) / np.bincount(group))[group], "answer": Y}
+    assert any("mean of the target" in line for line in data_faults(TableSplit.of(table_of(frame), target="answer")))
+
+
+def test_negative_values_that_are_as_large_as_positive_ones():
+    ages = np.where(ROWS % 90 == 3, -1.0, 1.0) * rng.integers(18, 90, N)
+    (line,) = lost_signs(X | {"age": ages, "degrees": rng.normal(19, 9, N), "code": np.where(ROWS % 90 == 3, -1.0, ages)})
+    assert line.startswith("column 'age' is negative in 5 rows (1.2 %)")
+
+
+def test_dates_that_are_far_from_all_others():
+    days = 19_000.0 + rng.integers(0, 900, N)
+    (line,) = stray_dates({"seen": np.where(ROWS == 8, days + 26_000, days), "when": days})
+    assert line.startswith("column 'seen' has a date far from all others, which are from 2022-01-")
+    (line,) = stray_dates({"seen": np.where(ROWS % 200 == 8, [-20_000.0], days), "tail": 19_000.0 + rng.exponential(900, N)})
+    assert line.startswith("column 'seen' has 2 dates far from all others") and "look at 1915-" in line

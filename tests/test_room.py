@@ -70,6 +70,9 @@ def test_a_search_continues_in_a_larger_room():
     depths = {member.network_.body.depth for member in model.estimators_}
     assert len(depths) == 1 and model.path_.layer_sizes.shape == (2, depths.pop())
     assert model.score(X, y) > 0.8
+    parts = Parts()  # the middle one of two penalties is the higher one, at which nothing is open
+    model = meristem.TunnelClassifierCV(cv=2, callbacks=parts, **lists | {"penalties": [0.0, 0.3]}, **ROOMY).fit(X, y)
+    assert parts.names == ["search"] and model.penalty_ == 0, "a lower penalty alone is crowded"
 
 
 @pytest.mark.filterwarnings("ignore::meristem.GrowthWarning")  # at such a penalty nothing opens, at 0 all of the units

@@ -33,6 +33,7 @@ from meristem.train.train_state import EpochInfo
 
 # They do not change the result.
 NOT_SETTINGS = ["callbacks", "verbose", "checkpoint_dir", "resume", "random_state", "device", "executor"]
+are_set_aside = False  # whether older objects are set aside from garbage collection
 
 
 def on_device(name: str | None) -> AbstractContextManager[Any]:
@@ -77,14 +78,17 @@ def collecting_new_objects() -> Iterator[None]:
     Imports leave some 300,000 objects. Tracing makes so many more that a first fit would look through all of them three times,
     which takes a tenth of it. What is garbage before is collected after the fit.
     """
-    if gc.get_freeze_count():  # another fit, or the user, has set them aside
+    global are_set_aside
+    if are_set_aside or gc.get_freeze_count():  # by another fit, or by the user; counting them takes long
         yield
         return
+    are_set_aside = True
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
+        are_set_aside = False
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from meristem.estimators.encoded_table import EncodedTable
 from meristem.estimators.flash_budget import FlashBudget
-from meristem.estimators.training_settings import growth, is_crowded
+from meristem.estimators.training_settings import is_crowded, larger_networks
 from meristem.nn import Network
 from meristem.nn.structure import structure
 from meristem.paths.folds import Fold, fold_weights
@@ -78,7 +78,8 @@ class FitProcedure:
             return self._within_flash(run, [], None), run
         knobs, rooms = self._choose_dropout(state), self.estimator._rooms
         self.watch.expect(float(self.fold is not None))
-        self.watch.may_enlarge(growth(rooms, 0))
+        is_tree = self.estimator._body == "budding"
+        self.watch.may_enlarge(larger_networks(rooms, 0, is_tree=is_tree))
         run, room = self._train(state, knobs, "train"), rooms[0]
         for number, larger in enumerate(rooms[1:], 1):
             if not self._is_complete(run) or not (is_crowded(run.best, room) or self._learned_too_little(run)):
@@ -88,7 +89,7 @@ class FitProcedure:
                 other = self._train(self.estimator._new_state(self.table, larger), knobs, f"{ROOM}{number}")
             except DivergedError:
                 break
-            self.watch.may_enlarge(growth(rooms, number))
+            self.watch.may_enlarge(larger_networks(rooms, number, is_tree=is_tree))
             if not self._is_complete(other):
                 break
             run, room = (other, larger) if other.state.best[0] < run.state.best[0] else (run, room)
@@ -103,7 +104,7 @@ class FitProcedure:
             return self._within_flash(run, [], None), run
         if self.fold is None:
             return self._within_flash(run, [run], room), run
-        self.watch.may_enlarge(1.0)
+        self.watch.may_enlarge(None)
         replayed = self._replayed(run, room, run.knobs.budget, "replay")
         return self._within_flash(run if replayed.diverged else replayed, [run], room), run
 

@@ -1,7 +1,7 @@
 """A search over penalty, l2, dropout and learning rate: how its members are started, trained and scored, and what is tried.
 
     search = Search(estimator, table, table.folds(5, classes=True))             table: encoded_table.py
-    path, runs = search.one_by_one(penalties=…, l2s=…, dropouts=…, rates=…)     or every_combination, in_rooms
+    search, path, runs = search.in_rooms(penalties=…, l2s=…, dropouts=…, rates=…)     or every_combination
 
 The estimator has one network; its parameters apply to everything that is not searched.
 """
@@ -20,10 +20,10 @@ import numpy as np
 from meristem.estimators.conformal import MOST_ROWS, ClassScores, HeldOut, scores_kind
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
 from meristem.estimators.fit_procedure import STEPS_SHARE
-from meristem.estimators.larger_room import crowded_point, is_clearly_better
+from meristem.estimators.larger_room import crowded_point, is_clearly_better, is_filling
 from meristem.estimators.member_score import score_by
 from meristem.estimators.network_estimator import NetworkEstimator
-from meristem.estimators.training_settings import Room, growth, shared_objective
+from meristem.estimators.training_settings import Room, larger_networks, shared_objective
 from meristem.inputs.preprocessor import n_numbers
 from meristem.nn import Network
 from meristem.nn.network import divide_outputs, trim_ends
@@ -33,7 +33,7 @@ from meristem.paths.members import Member, by_number, default_penalties, grid, s
 from meristem.paths.penalty_path import MemberResult, knobs_of, result_of
 from meristem.paths.result import Path
 from meristem.report.thresholds import choose_threshold
-from meristem.show.time_left import AGAIN, ROOM, trainings
+from meristem.show.time_left import ROOM, trainings
 from meristem.train.callbacks import WatcherGroup
 from meristem.train.hyperparameters import Recipe
 from meristem.train.objectives import Objective
@@ -219,36 +219,41 @@ class Search:
     def in_rooms(self, **lists: Any) -> "tuple[Search, Path, list[Run]]":
         """Search one by one in the smallest room, then try a setting whose networks are crowded there in a larger one.
 
-        The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four.
-        Where the larger room is clearly better, neighboring penalties are tried there, too. Returns the last search.
+        The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four. A larger
+        one is tried only if networks fill a quarter of it at the middle penalty, which is known after the first stage. Where it
+        is clearly better, neighboring penalties are tried there, too. Returns the last search.
         """
-        sizes, begun = self.estimator._rooms, time.perf_counter()
-        search = replace(self, room=sizes[0])
-        self.watcher.may_enlarge(growth(sizes, 0))
-        path, runs = search.one_by_one(**lists)
+        sizes, begun, is_tree = self.estimator._rooms, time.perf_counter(), self.estimator._body == "budding"
+        search, lists = replace(self, room=sizes[0]), {name: sorted(values) for name, values in lists.items()}
+        self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree))
+        members, runs = search._first_stage(lists)
+        if not is_filling(search.path(members, runs), sizes[0]):
+            sizes = sizes[:1]
+        self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree, is_sure=is_tree))
+        path, runs = search._later_stages(lists, members, runs)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
-            tried = crowded_point(path, small, or_lower=self.estimator._body == "budding")
+            tried = crowded_point(path, small, or_lower=is_tree)
             if self.watcher.over() or tried is None:
                 break
             larger = replace(search, room=room, part=f"{ROOM}{number}")
             same = {name: [getattr(tried, knob)] for name, knob in LISTS.items()}
             members = larger.members(**same)
-            self.watcher.expect(AGAIN * len(members) + self.afterwards)
+            lower, higher = ([p for p in lists["penalties"] if (p - tried.penalty) * sign > 0] for sign in (-1, 1))
+            neighbors = lower[-1:] + higher[:1]
+            self.watcher.expect(self.afterwards, trainings(len(neighbors), len(members)))
             stays = None if tried.members == path.best().members else partial(ahead, rivals=[runs[m] for m in tried.members])
             trial_runs = larger.trained(members, stays)
-            self.watcher.may_enlarge(growth(sizes, number))
+            self.watcher.may_enlarge(larger_networks(sizes, number, is_tree=is_tree))
             trial = larger.path(members, trial_runs)
             if self.watcher.over() or not is_clearly_better(trial, path):
                 break
-            lower = sorted(penalty for penalty in lists["penalties"] if penalty < tried.penalty)
-            higher = sorted(penalty for penalty in lists["penalties"] if penalty > tried.penalty)
-            if neighbors := lower[-1:] + higher[:1]:
+            if neighbors:
                 more = larger.members(**same | {"penalties": neighbors})
                 stays = partial(promising, limit=trial.best().loss)
                 self.watcher.expect(self.afterwards)
                 members, trial_runs = larger._with_more(members, trial_runs, more, stays)
             search, path, runs = larger, larger.path(members, trial_runs), trial_runs
-        self.watcher.may_enlarge(1.0)
+        self.watcher.may_enlarge(None)
         return search, replace(path, seconds=time.perf_counter() - begun), runs
 
     def with_best_settled(self, path: Path, runs: list[Run], epochs: int) -> tuple[Path, list[Run]]:
@@ -269,26 +274,29 @@ class Search:
         members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in range(len(runs))]
         return self.path(members, runs, path.seconds), runs
 
-    def one_by_one(self, **lists: Any) -> tuple[Path, list[Run]]:
-        """Choose l2 and learning rate at the middle penalty, by successive halving, then dropout, then the penalty.
+    def _first_stage(self, lists: dict[str, list[Any]]) -> tuple[list[Member], list[Run]]:
+        """Choose l2 and learning rate at the middle penalty, by successive halving; settings that are behind stop early.
 
         Where nothing is learned at that penalty, not even a linear model, lower ones are tried: l2 has no effect before.
-        Dropout shows its effect late. Settings that are clearly behind stop early.
         """
-        begun, lists = time.perf_counter(), {name: sorted(values) for name, values in lists.items()}
         lower = lists["penalties"][len(lists["penalties"]) // 2 :: -1]
         first = lists | {"dropouts": lists["dropouts"][:1]}
         members = self.members(**first | {"penalties": lower[:1]})
-        n_others = {name: trainings(len(lists[name]) - 1, len(self.folds) * self.seeds) for name in ("dropouts", "penalties")}
-        self.watcher.expect(sum(n_others.values()) + self.afterwards)
+        n_later = sum(self._n_others(lists).values()) + self.afterwards
+        self.watcher.expect(n_later)
         runs = self.trained(members, better_half)
         for penalty in lower[1:]:
             path = self.path(members, runs)
             best = list(path.best().members)
             if has_learned(path.table["loss"][best], path.table["constant_loss"][best]):
                 break
-            self.watcher.expect(sum(n_others.values()) + self.afterwards)
+            self.watcher.expect(n_later)
             members, runs = self._with_more(members, runs, self.members(**first | {"penalties": [penalty]}), better_half)
+        return members, runs
+
+    def _later_stages(self, lists: dict[str, list[Any]], members: list[Member], runs: list[Run]) -> tuple[Path, list[Run]]:
+        """Choose dropout, which shows its effect late, then the penalty; settings that are clearly behind stop early."""
+        n_others = self._n_others(lists)
         for name in ("dropouts", "penalties"):
             path = self.path(members, runs)
             chosen, settings = path.best(), [point.knobs for point in path.points]
@@ -298,7 +306,11 @@ class Search:
                 more = self.members(**same | {name: others})
                 self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + self.afterwards)
                 members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
-        return self.path(members, runs, time.perf_counter() - begun), runs
+        return self.path(members, runs), runs
+
+    def _n_others(self, lists: dict[str, list[Any]]) -> dict[str, float]:
+        """Return about how many trainings to the end each later stage takes."""
+        return {name: trainings(len(lists[name]) - 1, len(self.folds) * self.seeds) for name in ("dropouts", "penalties")}
 
     def _with_more(
         self, members: list[Member], runs: list[Run], more: list[Member], stays: Stays

@@ -24,6 +24,7 @@ from meristem.memory import check_memory
 from meristem.nn import Network
 from meristem.nn.network import mask_ends
 from meristem.targets import Targets
+from meristem.train.callbacks import LargerNetworks
 from meristem.train.hyperparameters import Knobs, Recipe
 from meristem.train.objectives import Binary, Multilabel, Objective
 from meristem.train.train_state import Plateau, TrainState, start
@@ -32,7 +33,8 @@ FOLLOW_FROM = 10**9  # multiply-adds per epoch on a CPU, from which compiling a 
 B2 = 0.95  # of Adam: steps on tables are few and noisy, so an average over 20 of them is better than one over 1000
 LINGER = 3.0  # where no rows are held out, only the penalty makes the network small, which takes longer
 FIRST_LEAVES = 4  # the initial capacity of a tree
-CROWDED = 0.5  # of all units
+CROWDED, FILLING = 0.5, 0.25  # of all units; at the middle penalty, without which no larger room is tried
+TREE_COMPILES, STACK_COMPILES = 1.95, 1.2  # times as long programs of the next room compile: of four leaves, of more layers
 
 
 class Room(NamedTuple):
@@ -199,19 +201,24 @@ def rooms(most: Room, first: Room = FIRST) -> list[Room]:
 
 def is_crowded(network: Network, room: Room) -> bool:
     """Return whether more than half of the units are open."""
-    return sum(compact(network).units) > CROWDED * room.width * room.depth
+    return open_share(network, room) > CROWDED
 
 
-def growth(sizes: list[Room], number: int) -> float:
-    """Return how many times as large the next room is; 1 if there is none.
+def open_share(network: Network, room: Room) -> float:
+    """Return the share of the units that are open."""
+    return sum(compact(network).units) / (room.width * room.depth)
 
-    >>> growth([Room(32, 2), Room(64, 5)], 0), growth([Room(64, 4)], 0)
-    (5.0, 1.0)
+
+def larger_networks(sizes: list[Room], number: int, *, is_tree: bool, is_sure: bool = False) -> LargerNetworks | None:
+    """Return what watchers are told of the next room, None if there is none.
+
+    >>> larger_networks([Room(32, 2), Room(64, 5)], 0, is_tree=False), larger_networks([Room(64, 4)], 0, is_tree=True)
+    (LargerNetworks(size=5.0, compiling=1.2, is_sure=False), None)
     """
     if number + 1 >= len(sizes):
-        return 1.0
+        return None
     room, larger = (size.width * size.depth for size in sizes[number : number + 2])
-    return larger / room
+    return LargerNetworks(larger / room, TREE_COMPILES if is_tree else STACK_COMPILES, is_sure)
 
 
 def shared_objective(objective: Objective) -> Objective:

@@ -1,7 +1,7 @@
 """How each learned baseline is fitted: ridge or logistic regression, gradient boosting, and an MLP; for baselines.py.
 
 The strength of a linear model is chosen by folds: the lowest squared error, or log-loss, of held-out rows. Boosting and MLP are
-scikit-learn's at their defaults. If time is short, fewer rows, strengths, trees or epochs are used; `lacks` says which.
+scikit-learn's at their defaults. Where time is short, `lacks` says what is fewer: rows, columns, strengths, trees or epochs.
 """
 
 import time
@@ -20,6 +20,7 @@ DEFAULT_STRENGTH, STRENGTH_FOLDS, LEAST_ROWS = 1.0, 5, 10
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
 TREES, TREES_AT_ONCE = 100, 10  # scikit-learn's; the most trees between two looks at the clock, after the first few
 TIMED_ROWS, LEAST_EPOCHS = 2000, 20  # rows that fitting is timed with; epochs of the MLP that must fit into its time
+TIMED_COLUMNS = 100  # columns that boosting is timed with
 LEAST_PROBABILITY = 1e-9  # in a log-loss
 
 
@@ -42,6 +43,23 @@ class FittedModel(NamedTuple):
     settings: str
     n_parameters: int | None
     lacks: list[str]
+
+
+class OfColumns(NamedTuple):
+    """A model of scikit-learn's that was fitted to some of the columns."""
+
+    model: Any
+    columns: np.ndarray
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return np.asarray(self.model.classes_)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(self.model.predict(x[:, self.columns]))
+
+    def predict_proba(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(self.model.predict_proba(x[:, self.columns]))
 
 
 def probabilities(model: Any, inputs: np.ndarray, n_classes: int) -> np.ndarray:
@@ -130,7 +148,7 @@ def _held_out_loss(task: str, model: Any, z: np.ndarray, y: np.ndarray, fold: Fo
 
 
 def fit_boosting(data: TrainingRows) -> FittedModel:
-    """Return gradient boosting; with a time limit, ten trees at a time."""
+    """Return gradient boosting; with a time limit, ten trees at a time, of the columns that there is time for."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     x, y, is_class = data.x, data.y, data.task == CLASS
@@ -138,11 +156,13 @@ def fit_boosting(data: TrainingRows) -> FittedModel:
     options: dict[str, Any] = {"random_state": data.seed}
     if is_class and np.bincount(y)[np.unique(y)].min() < 2:
         options["early_stopping"] = False  # it holds out rows of every class
-    rows, lacks = np.arange(len(y)), list[str]()
+    rows, columns, lacks = np.arange(len(y)), np.arange(x.shape[1]), list[str]()
     if data.seconds is None:
         model = kind(**options, max_iter=TREES).fit(x, y)
     else:
         deadline, few = time.monotonic() + data.seconds, {"max_iter": TREES_AT_ONCE}
+        columns = _columns_in_time(data.seconds / 4, lambda some, of: kind(**options | few).fit(x[some][:, of], y[some]), data)
+        x = x[:, columns]
         rows = _rows_in_time(data.seconds / 2, lambda some: kind(**options | few).fit(x[some], y[some]), y, data.seed)
         model, trees = kind(**options, warm_start=True), 0
         while trees < TREES and (not trees or (model.n_iter_ == trees and time.monotonic() < deadline)):
@@ -152,6 +172,9 @@ def fit_boosting(data: TrainingRows) -> FittedModel:
     grown = [tree for trees_of_step in model._predictors for tree in trees_of_step]
     leaves = sum(tree.get_n_leaf_nodes() for tree in grown)
     settings = f"scikit-learn’s defaults, {many(len(grown), 'tree')}, {many(leaves, 'leaf', 'leaves')}"
+    if len(columns) < data.x.shape[1]:
+        lacks.append(f"{len(columns):,} of {data.x.shape[1]:,} columns")
+        model = OfColumns(model, columns)
     return FittedModel(model, settings, None, lacks + _fewer_rows(rows, y))
 
 
@@ -186,6 +209,28 @@ def fit_mlp(data: TrainingRows) -> FittedModel:
 
 def _fewer_rows(rows: np.ndarray, y: np.ndarray) -> list[str]:
     return [f"{len(rows):,} of {len(y):,} rows"] * (len(rows) < len(y))
+
+
+def _columns_in_time(seconds: float, fit: Callable[[np.ndarray, np.ndarray], Any], data: TrainingRows) -> np.ndarray:
+    """Return as many columns as `fit` can take in a time, extrapolated from a fit on some: those that tell most of the target.
+
+    What a column tells alone is the F statistic of a linear fit, or of the means of the classes, on all rows.
+    """
+    from sklearn.feature_selection import f_classif, f_regression
+
+    n, order = data.x.shape[1], np.random.default_rng(data.seed).permutation(len(data.y))[:TIMED_ROWS]
+    if n <= TIMED_COLUMNS or len(np.unique(data.y[order])) < 2:
+        return np.arange(n)
+    begin = time.monotonic()
+    fit(order, np.arange(TIMED_COLUMNS))
+    most = max(TIMED_COLUMNS, int(TIMED_COLUMNS * seconds / (time.monotonic() - begin)))
+    if most >= n:
+        return np.arange(n)
+    with np.errstate(all="ignore"):  # a constant column has none
+        tells = np.nan_to_num(
+            (f_classif if data.task == CLASS else f_regression)(data.z[:, :n], data.y)[0]
+        )  # marks of gaps are last
+    return np.sort(np.argsort(-tells, kind="stable")[:most])
 
 
 def _rows_in_time(seconds: float | None, fit: Callable[[np.ndarray], Any], y: np.ndarray, seed: int) -> np.ndarray:

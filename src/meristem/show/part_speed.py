@@ -26,7 +26,10 @@ class PartSpeed:
         """Count epochs that ended after a gap, in which a new program may have been compiled."""
         if self.first is None:
             self.first, gap = gap, 0.0
+        (before, seconds), start = self.marks[-1], self.marks[min(1, len(self.marks) - 1)]
         usual = self.seconds_per_epoch
+        if usual is None and before > start[0]:  # a network may settle within its first few epochs
+            usual = (seconds - start[1]) / (before - start[0])
         if is_new and usual is not None:
             self.first, gap = max(self.first, gap), usual * epochs
         if usual is not None and gap > max(LEAST_COMPILING, COMPILES * usual * epochs):

@@ -5,8 +5,8 @@
         with progress.group("tunnel", "easy", 450, ERROR) as watcher: fit(…, watch=watcher)
 
 The display is live on a terminal with `rich` installed; otherwise a line is printed when a stage begins and at intervals that
-double, never the same twice in a row. The time left (time_left.py) is a number, or is not mentioned. Methods may be called from
-several threads.
+double, never the same twice in a row. The time left (time_left.py) is a number, a range while it depends on what is not decided
+yet, or is not mentioned. Methods may be called from several threads.
 """
 
 import sys
@@ -21,8 +21,8 @@ import numpy as np
 
 from meristem.check import is_installed, many
 from meristem.show.measures import Measure
-from meristem.show.time_left import Forecast
-from meristem.train.callbacks import Settings, Watcher
+from meristem.show.time_left import CLOSE, Forecast, middle
+from meristem.train.callbacks import LargerNetworks, Settings, Watcher
 from meristem.train.train_state import EpochInfo
 
 PLAIN_SECONDS, MOST_SECONDS = 5.0, 600.0  # between the first plain lines; at most
@@ -63,13 +63,13 @@ class GroupWatcher(Watcher):
         stage = ", ".join(filter(None, [*self._key, self._part]))
         self._progress.show_status(f"{stage}: {many(len(settings), 'network')}", at_once=True)
 
-    def expect(self, trainings: float) -> None:
+    def expect(self, trainings: float, possible: float = 0.0) -> None:
         with self._progress.lock:
-            self.forecast.announced = trainings
+            self.forecast.announced = trainings, possible
 
-    def may_enlarge(self, size: float) -> None:
+    def may_enlarge(self, larger: LargerNetworks | None) -> None:
         with self._progress.lock:
-            self.forecast.growth = size
+            self.forecast.larger = larger
 
     def say(self, line: str) -> None:
         self._progress.say(line)
@@ -176,19 +176,17 @@ class Progress:
         total = self._done + done + left + self._later_epochs()
         return (self._done + done) / total if total else 0.0
 
-    def seconds_left(self) -> float | None:
-        """Return an estimate, None while it is unknown."""
-        if self._group is None or (own := self._group.forecast.seconds_left(self.clock())) is None:
+    def range_left(self) -> tuple[float, float] | None:
+        """Return the seconds left without what is not decided yet, and with it; None while they are unknown."""
+        if self._group is None or (own := self._group.forecast.range(self.clock())) is None:
             return None
-        return own + self._later_epochs() * (self._group.forecast.seconds_per_epoch or 0.0)
+        later = self._later_epochs() * (self._group.forecast.seconds_per_epoch or 0.0)
+        return own[0] + later, own[1] + later
 
     def time_left(self) -> str:
         """Return the estimate in words, "" while it is unknown or less than a second."""
-        seconds = self.seconds_left()
-        if seconds is None or self._group is None or seconds < 0.5:
-            return ""
-        other = self._group.forecast.alternative(self.clock())
-        return describe_time_left(seconds) + ("" if other is None else f", or {_in_words(other[0])} {other[1]}")
+        ends = self.range_left()
+        return "" if ends is None or ends[1] < 0.5 else describe_time_left(*ends)
 
     def say(self, line: str) -> None:
         with self.lock:
@@ -208,13 +206,19 @@ class Progress:
         return rich.Group(rich.Text(self._status or "compiling …"), bar)
 
 
-def describe_time_left(seconds: float) -> str:
-    """Return a duration in the unit that suits it.
+def describe_time_left(low: float, high: float | None = None) -> str:
+    """Return a duration, or a range whose ends are far apart, in the unit that suits it.
 
     >>> describe_time_left(12), describe_time_left(200), describe_time_left(10_000)
     ('about 12 s left', 'about 3 min left', 'about 2.8 h left')
+    >>> describe_time_left(12, 14), describe_time_left(12, 50), describe_time_left(50, 200)
+    ('about 13 s left', '12 to 50 s left', '50 s to 3 min left')
     """
-    return f"about {_in_words(seconds)} left"
+    if high is None or high <= CLOSE * low:
+        return f"about {_in_words(low if high is None else middle(low, high))} left"
+    first, last = _in_words(low), _in_words(high)
+    is_same_unit = first.split()[1] == last.split()[1]
+    return f"{first.split()[0] if is_same_unit else first} to {last} left"
 
 
 def _in_words(seconds: float) -> str:

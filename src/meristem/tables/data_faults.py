@@ -2,8 +2,9 @@
 
     data_faults(split) → lines that name the column, numbers and what to do
 
-Leaks and drift are in leaks_and_drift.py. At most 1,500 rows are searched for leaks, 20,000 for other faults of columns
-(drawn with a fixed seed), all rows for duplicates. The table stays as it is. Imported by fitting.py.
+Leaks and drift are in leaks_and_drift.py, values that stand apart in odd_values.py. At most 1,500 rows are searched for leaks,
+20,000 for other faults of columns (drawn with a fixed seed), all rows for duplicates and means of the target. The table stays
+as it is. Imported by fitting.py.
 """
 
 import re
@@ -11,40 +12,23 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from meristem.check import many, short
+from meristem.check import short
 from meristem.inputs.schema import CATEGORY, DATE, MISSING, TOO_MANY_TEXTS
 from meristem.report.formatting import tenths_of_percent
 from meristem.tables.copies import individuals, is_id, nearly_equal
 from meristem.tables.encoding import column_values
-from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, telling_values
-from meristem.tables.leaks_and_drift import (
-    MOST_INPUTS,
-    area_under_curve,
-    drift_lines,
-    filled_ranks,
-    forest_predictions,
-    leaking_columns,
-    telling_gaps,
-)
+from meristem.tables.joint_leaks import leaking_pairs, leaks_where_filled, target_means, telling_values
+from meristem.tables.leaks_and_drift import drift_lines, leaking_columns, telling_gaps
+from meristem.tables.odd_values import limited_target, lost_signs, sentinel_values, stray_dates
 from meristem.tables.row_changes import changes_at_a_row, drift_with_dates, exchanged_classes, mixed_units, shifted_target
 from meristem.tables.split import CLASS, TableSplit, target_values
 from meristem.tables.split_rule import RANDOM
-from meristem.tables.table_columns import DAY, EPOCH, Table
+from meristem.tables.table_columns import Table
 
 Columns = Mapping[str, np.ndarray]
 MOST_ROWS, MOST_LEAK_ROWS = 20_000, 1500
 LEAST_DUPLICATES, LEAST_FACTOR = 0.01, 2  # of the rows; times those by chance, if a column of names is not used
 FEW_TEST_ROWS, MOST_NAMED = 5, 20  # of a class: 5 of 5 right still means 48 to 100 % (exact interval)
-LEAST_REPEATS, LEAST_VALUES = 3, 10  # of a sentinel; different values of the others
-CODES = (9, 99, 999, 9999, 99999, 999999, 88, 888, 8888, 77, 777)  # usual sentinels, of either sign
-CODE_GAP, SPIKE_GAP = 0.1, 1.0  # between a sentinel and the others, relative to their range
-LEAST_CODE, FEW_GAP, FEW_VALUES = 99, 10.0, 3  # of a column of few values: the size of a code, its gap, and how many others
-LOG_GAP = 0.5  # and to that of the logarithms of positive ones
-ZERO_SHARE, ZERO_LEVEL, ZERO_STEPS = 0.4, 0.25, 3  # the most zeros; other values begin at this share of the median, and steps
-FORETOLD = 0.8  # the area under the curve from which on other columns tell where the zeros are: they are values
-LEAST_SPIKE, MOST_SPIKE, SPIKE_FACTOR = 0.02, 0.5, 10  # a value among others: its share; times the next frequent
-LEAST_SCALE = 3  # the highest answer of a scale from 0 on which −1 is none
-LEAST_LIMIT, LEAST_LIMITED = 0.01, 10  # of the rows that have the target's highest value
 LEAST_LATER, LEAST_DATES = 0.99, 20  # the share of rows in which a date is not before another, and rows with both
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 AFTER = re.compile(
@@ -81,6 +65,7 @@ def data_faults(split: TableSplit) -> list[str]:
     lines = leaking_columns(some, y[part], texts)
     lines += leaks_where_filled(some, y[part], texts)
     lines += leaking_pairs(some, y[part], texts)
+    lines += _target_means(split, kinds, targets, texts)
     lines += telling_gaps(train, y, texts)
     if texts is not None:
         texts_of = {field.name: field.texts for field in split.schema.fields if field.kind == CATEGORY}
@@ -97,13 +82,15 @@ def data_faults(split: TableSplit) -> list[str]:
     measured = {key: np.concatenate([train[key], test[key]]) for key in train if kinds[key] != CATEGORY}
     measured |= {name: np.concatenate([y, y_test])} if labels is None else {}
     lines += limited_target(name, y) if labels is None else []
-    lines += sentinel_values(measured, [key for key in kinds if kinds[key] == DATE])
+    dates = [key for key in kinds if kinds[key] == DATE]
+    lines += sentinel_values(measured, dates)
+    lines += lost_signs({key: values for key, values in measured.items() if key not in dates})
+    lines += stray_dates({key: measured[key] for key in dates})
     lines += mixed_units(measured)
     lines += _along_rows(split, kinds, targets[0], texts)
     categories = [column for column, kind in kinds.items() if kind == CATEGORY] + [name] * (task == CLASS)
     sides = train | {name: y.astype(float)}, test | {name: y_test.astype(float)}
     if split.has_test_table or split.rule.kind != RANDOM:  # rows that are drawn at random differ by chance alone
-        dates = [key for key in kinds if kinds[key] == DATE]
         lines += drift_lines(*sides, categories, dates, by_time=split.rule.times is not None)
     if texts is not None:
         n_train, n_test = (
@@ -136,6 +123,19 @@ def _copies(split: TableSplit, train: Columns, test: Columns, kinds: Mapping[str
             return lines
     numbers = [name for name, kind in kinds.items() if kind not in (CATEGORY, DATE)]
     return nearly_equal({name: train[name] for name in numbers}, {name: test[name] for name in numbers})
+
+
+def _target_means(
+    split: TableSplit, kinds: Mapping[str, str], targets: Sequence[np.ndarray], labels: Sequence[str] | None
+) -> list[str]:
+    """Return lines about columns that hold means of the target, over all rows of the table, or the training rows."""
+    numbers = [name for name, kind in kinds.items() if kind not in (CATEGORY, DATE)]
+    every = split.train_rows if split.has_test_table else np.union1d(split.train_rows, split.test_rows)
+    for rows in (every, split.train_rows)[: 1 if split.has_test_table else 2]:
+        values = _values(split, split.table, rows)
+        if lines := target_means({name: values[name] for name in numbers}, targets[0][rows].astype(float), labels):
+            return lines
+    return []
 
 
 def _along_rows(split: TableSplit, kinds: Mapping[str, str], targets: np.ndarray, labels: Sequence[str] | None) -> list[str]:
@@ -220,100 +220,6 @@ def later_dates(dates: Columns, names: Sequence[str]) -> list[str]:
                 lines[name] = f"since it is not before {short(other)} in {tenths_of_percent(is_later.mean())} of the rows"
     what = "if it is not known when a prediction is needed, remove it"
     return [f"column {short(name)} is likely known only afterwards: {why}; {what}" for name, why in lines.items()]
-
-
-def limited_target(name: str, y: np.ndarray) -> list[str]:
-    """Return a line if many rows have the target's highest value, which is then likely a limit of what was measured.
-
-    >>> x = np.random.default_rng(0).normal(70, 9, 400)
-    >>> limited_target("price", np.minimum(x, 80.0))[0].partition(":")[0]
-    "the target 'price' is 80 in 50 rows (12.5 %), its highest value"
-    >>> limited_target("price", x)
-    []
-    """
-    levels, counts = np.unique(y[~np.isnan(y)], return_counts=True)
-    if len(levels) <= LEAST_VALUES or levels[-1] == 0:
-        return []
-    most, share = int(counts[-1]), counts[-1] / counts.sum()
-    if most < LEAST_LIMITED or share < LEAST_LIMIT or most < SPIKE_FACTOR * counts[:-1].max():
-        return []
-    what = (
-        f"the target {short(name)} is {levels[-1]:.7g} in {many(most, 'row')} ({tenths_of_percent(share)}), its highest value"
-    )
-    return [f"{what}: if that is a limit, larger values are not known, and no model of these rows predicts them"]
-
-
-def sentinel_values(columns: Columns, dates: Sequence[str] = ()) -> list[str]:
-    """Return a line for each number that repeats and stands apart from the other values of its column, as −999 for a gap.
-
-    >>> x = np.arange(100) % 50 + 20.0
-    >>> sentinel_values({"age": np.where(np.arange(100) % 10, x, -999), "size": x})[0].partition(":")[0]
-    "column 'age' holds -999 in 10 rows (10.0 %), unlike all others, which are from 21 to 69"
-    """
-    lines = []
-    for name, values in columns.items():
-        levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-        for place in _sentinels(levels, counts):
-            value, others = levels[place], np.delete(levels, place)
-            others_by_name = [columns[other] for other in columns if other != name][:MOST_INPUTS]
-            if value == 0 and _is_foretold(values == 0, others_by_name):
-                continue
-            first, low, high = (_written(number, name in dates) for number in (value, others[0], others[-1]))
-            where = "unlike all others, which are" if not others[0] < value < others[-1] else "far more often than any other"
-            share = tenths_of_percent(counts[place] / counts.sum())
-            what = f"column {short(name)} holds {first} in {many(int(counts[place]), 'row')} ({share})"
-            lines.append(
-                f"{what}, {where} from {low} to {high}: if it means that the value is missing, leave those cells empty"
-            )
-    return lines
-
-
-def _is_foretold(is_zero: np.ndarray, others: list[np.ndarray]) -> bool:
-    """Return whether the other columns tell where a column is 0, out of sample."""
-    inputs, goal = [filled_ranks(values[:MOST_LEAK_ROWS]) for values in others], is_zero[:MOST_LEAK_ROWS]
-    if not inputs or not goal.any():
-        return False
-    return area_under_curve(forest_predictions(inputs, goal[:, None].astype(float))[:, 0], goal) >= FORETOLD
-
-
-def _written(number: float, is_date: bool) -> str:
-    return str((EPOCH + number * DAY).date()) if is_date else f"{number:.7g}"
-
-
-def _sentinels(levels: np.ndarray, counts: np.ndarray) -> list[int]:
-    """Return the places of likely sentinels among the different values of a column."""
-    places: list[int] = []
-    for _ in range(2):  # at either end, where another may hide behind the first
-        rest = np.delete(np.arange(len(levels)), places)
-        if len(rest) <= FEW_VALUES:
-            break
-        for place, nearest, others in ((rest[0], rest[1], rest[1:]), (rest[-1], rest[-2], rest[:-1])):
-            value, gap, extent = levels[place], abs(levels[nearest] - levels[place]), np.ptp(levels[others])
-            if counts[place] < LEAST_REPEATS:
-                continue
-            is_code = abs(value) in CODES and gap >= CODE_GAP * extent
-            if len(rest) <= LEAST_VALUES:  # answers on a scale and 99 for "no answer"
-                is_none = value == -1 and levels[others[0]] == 0 and levels[others[-1]] >= LEAST_SCALE  # a count has none
-                is_none |= is_code and abs(value) >= LEAST_CODE and gap >= FEW_GAP * extent
-                places += [int(place)] * bool(is_none)
-                continue
-            is_negative = value < 0 <= levels[others[0]] and value == round(value) and place == rest[0]
-            middle = np.median(np.repeat(levels[others], counts[others]))
-            step = np.median(np.diff(levels[others]))
-            is_zero = value == 0 and levels[others[0]] >= max(ZERO_LEVEL * middle, ZERO_STEPS * step)
-            is_zero &= counts[place] <= ZERO_SHARE * counts.sum()
-            positive = levels[others][levels[others] > 0]
-            is_far = gap >= SPIKE_GAP * extent
-            if place == rest[-1] and len(positive) > 1:  # 64,000 is not far from 64, …, 16,000, 32,000
-                is_far &= np.log(value / positive[-1]) >= LOG_GAP * np.log(positive[-1] / positive[0])
-            if is_code or is_negative or is_zero or is_far:
-                places.append(int(place))
-    order = np.argsort(counts)
-    if len(levels) > LEAST_VALUES and not places and 0 < order[-1] < len(levels) - 1:
-        most, following = counts[order[-1]], counts[order[-2]]
-        if LEAST_SPIKE <= most / counts.sum() <= MOST_SPIKE and most >= SPIKE_FACTOR * following and most > LEAST_VALUES:
-            places.append(int(order[-1]))
-    return places
 
 
 def rare_test_classes(labels: Sequence[str], n_train: np.ndarray, n_test: np.ndarray) -> list[str]:

@@ -178,9 +178,6 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     split, estimator, X, y, seconds = plan.split, plan.estimator, plan.X, plan.y, plan.seconds
     schema, target, test_table, test_rows = split.schema, split.target, split.test_table, split.test_rows
     seed, read = estimator.random_state, time.monotonic()
-    faults = data_faults(split)
-    for line in [*split.words(), *(f"warning: {line}" for line in faults)]:
-        say(line)
     labels, places = np.unique(y, return_inverse=True) if target.task == CLASS else (None, y)
     true = target_values(test_table, target.name, target.task, labels)[0]
     n_classes, positive = 0 if labels is None else len(labels), getattr(plan.search.table.targets, "positive", 1)
@@ -190,6 +187,9 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     rows, deadline, settling = np.arange(len(y)), None, 0
     with warnings.catch_warnings():  # those of two threads, which set and reset them
         timing = None if seconds is None else ThreadPoolExecutor(1).submit(time_fold, estimator, X, y, seed)
+        faults = data_faults(split)
+        for line in [*split.words(), *(f"warning: {line}" for line in faults)]:
+            say(line)
         share = None if seconds is None else BASELINE_SHARE * max(0.0, begun + seconds - time.monotonic())
         last = y if split.rule.kind == TIME and target.task != CLASS else None  # rows are in the order of time
         for own in baselines(target.task, X, places, seconds=share, seed=seed, folds=plan.search.folds, last_value=last):

@@ -1,12 +1,13 @@
 """Leaks that a whole column does not show: in the rows that have a value, in one of its values, in two columns together.
 
     leaks_where_filled(columns, y, labels) → lines;  telling_values(columns, texts, y, labels) → lines
-    leaking_pairs(columns, y, labels) → lines
+    leaking_pairs(columns, y, labels) → lines;  target_means(columns, y, labels) → lines
 
 Columns and targets are those of leaks_and_drift.py, as is the measure: the share of a constant's error that is removed. Two
 numbers give the target away if a linear combination of them, or of their logarithms, leaves next to nothing; two columns of few
 values if each pair of values has one target. Either must do it nearly exactly, since that is what arithmetic does and
-measurements do not; and all other columns must leave several times as much. Imported by data_faults.py.
+measurements do not; and all other columns must leave several times as much. A column holds means of the target where equal
+values are the mean of the target in their rows. Imported by data_faults.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,6 +37,7 @@ LEAST_GAPS, LEAST_FILLED = 0.05, 40  # the share of missing values; rows that ha
 LEAST_VALUE_ROWS, LEAST_CLASS_PART, MOST_OTHERS = 10, 0.3, 0.01  # of a value; of the rows of its class; of other classes
 LEAST_UNKNOWN, MOST_FORESTS = 0.3, 10  # what the other columns leave open of the class in such rows
 LEAST_EXACT = 0.99  # of the error, which two columns remove
+LEAST_GROUPS, LEAST_GROUPED, MEAN_DIGITS, MEAN_ERROR = 3, 0.8, 9, 1e-3  # groups; rows in groups; of means, in deviations
 MOST_COLUMNS, MOST_PAIRS, MOST_LEVELS, ROWS_A_CELL = 60, 300, 60, 8
 
 
@@ -82,6 +84,37 @@ def telling_values(columns: Columns, texts: Mapping[str, Sequence[str]], y: np.n
                 which = f"the rows of class {short(str(labels[label]))}"
                 what = f"column {short(name)} is {short(text)} in {tenths_of_percent(part)} of {which}"
                 lines.append(f"{what} and in hardly any other: this value gives the class away; {REMEDY}")
+    return lines
+
+
+def target_means(columns: Columns, y: np.ndarray, labels: Sequence[str] | None = None) -> list[str]:
+    """Return a line for each number that is, in groups of rows, the mean of the target, or the share of a class.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y, group = rng.normal(size=300), rng.integers(0, 40, 300)
+    >>> target_means({"by_group": (np.bincount(group, y) / np.bincount(group))[group], "x": y[::-1]}, y)[0].partition(":")[0]
+    "column 'by_group' is the mean of the target over the rows that share its value, in 40 groups"
+    """
+    lines = []
+    goals = {"the mean of the target": y}
+    if labels is not None:
+        goals = {f"the share of class {short(str(label))}": (y == code).astype(float) for code, label in enumerate(labels)}
+    for name, values in columns.items():
+        rows = np.flatnonzero(~np.isnan(values))
+        levels, group = np.unique(np.round(values[rows], MEAN_DIGITS), return_inverse=True)
+        counts = np.bincount(group, minlength=len(levels))
+        is_group = counts[group] > 1
+        if not LEAST_GROUPS <= len(levels) <= len(rows) / 2 or is_group.mean() < LEAST_GROUPED:
+            continue
+        for what, goal in goals.items():
+            means = np.bincount(group, goal[rows]) / counts
+            spread = np.abs(goal[rows] - means[group]).max()
+            is_mean = np.abs(values[rows] - means[group]) <= MEAN_ERROR * max(float(np.std(goal[rows])), 1e-300)
+            if spread > 0 and is_mean[is_group].mean() >= LEAST_EXACT:
+                which = f"column {short(name)} is {what} over the rows that share its value, in {len(levels):,} groups"
+                how = "of the training rows, without a row's own"
+                lines.append(f"{which}: it gives the target of its own rows away in part; compute it {how}, or remove it")
+                break
     return lines
 
 

@@ -5,11 +5,19 @@ A plain function will do: `f(info)`, or `f(member, info)` where there are many. 
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from meristem.train.train_state import EpochInfo
 
 Settings = Mapping[int, Mapping[str, float]]  # of members, by their number: penalty, l2, dropout, learning_rate, fold, seed
+
+
+class LargerNetworks(NamedTuple):
+    """Networks that may follow: how many times as large, how many times as long their programs compile, whether it is sure."""
+
+    size: float
+    compiling: float
+    is_sure: bool = False
 
 
 class Watcher:
@@ -32,11 +40,11 @@ class Watcher:
     def leave(self, members: Sequence[int]) -> None:
         """Called when members leave a search for good, since their setting is clearly behind."""
 
-    def expect(self, trainings: float) -> None:
-        """Called with about how many trainings to the end follow the next ones, for the time left."""
+    def expect(self, trainings: float, possible: float = 0.0) -> None:
+        """Called with about how many trainings to the end follow the next ones, and how many more may, for the time left."""
 
-    def may_enlarge(self, size: float) -> None:
-        """Called with how many times as large the networks are that may be trained, too; 1: there are none."""
+    def may_enlarge(self, larger: LargerNetworks | None) -> None:
+        """Called with the larger networks that may be trained, too; None: there are none."""
 
     def say(self, line: str) -> None:
         """Called with a line for people: how members are divided among devices."""
@@ -96,11 +104,11 @@ class WatcherGroup(Watcher):
     def leave(self, members: Sequence[int]) -> None:
         self._call("leave", [self._number(member) for member in members])
 
-    def expect(self, trainings: float) -> None:
-        self._call("expect", trainings)
+    def expect(self, trainings: float, possible: float = 0.0) -> None:
+        self._call("expect", trainings, possible)
 
-    def may_enlarge(self, size: float) -> None:
-        self._call("may_enlarge", size)
+    def may_enlarge(self, larger: LargerNetworks | None) -> None:
+        self._call("may_enlarge", larger)
 
     def say(self, line: str) -> None:
         self._call("say", line)
