@@ -287,7 +287,7 @@ def test_fit_says_and_writes_what_it_found(commands, folder):
         assert meristem.load(out / "model.safetensors").facts == {k: v for k, v in summary.items() if k not in own}
         assert is_finished(out, summary["run"]) and set(summary["files"]) == {*files[1:4], ".meristem-run/epochs.jsonl"}
         lines = [json.loads(line) for line in (out / ".meristem-run" / "epochs.jsonl").read_text().splitlines()]
-        groups = {"search", "room-1", "more-rows", "distill-1", "distill-2"}
+        groups = {"search", "room-1", "more-rows", "distill-1", "distill-2", "distill-3"}
         assert {line["group"] for line in lines} <= groups and len({line["member"] for line in lines}) >= 5
         for group in View(out).now()["groups"]:
             called = [member["name"] for member in group["members"]]

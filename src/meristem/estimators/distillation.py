@@ -7,11 +7,11 @@ It learns from the rows and, every other epoch, from rows between them, so that 
 of which about half of the columns are those of a similar one. Such a network does not overfit; it is trained four times as long
 as those of the bag, which mainly makes it smaller.
 
-The first penalty is that of the bag divided by √10 times the number of its networks, since one stands for all. It falls by √10,
-once, unless the rows i can hardly tell the network from the bag (outputs b) by their targets y; if they can after that, too,
-the network nearer to the bag is taken:
+The first penalty is the median of the bag's networks divided by their number, since one stands for all. It falls by √10 until
+the rows i cannot tell the network from the bag (outputs b) by their targets y; if they always can, the network nearest to the
+bag is taken:
 
-    mean E(o_i, a_i) − E(b_i, a_i)   ≤   a tenth of the standard error of the mean of E(o_i, y_i) − E(b_i, y_i)
+    mean E(o_i, a_i) − E(b_i, a_i)   ≤   half the standard error of the mean of E(o_i, y_i) − E(b_i, y_i)
 
 Imported by cv.py.
 """
@@ -30,8 +30,8 @@ from meristem.train.run import Run, of_state
 from meristem.train.training_data import Prepared
 
 LONGER = 4  # than the networks of the bag are trained
-STEP, TRAININGS = 10**-0.5, 2  # of the penalty; the most
-CLOSE = 0.1  # standard errors
+STEP, TRAININGS = 10**-0.5, 3  # of the penalty; the most
+CLOSE = 0.5  # standard errors
 SETS, CANDIDATES, SWAPPED = 4, 32, 0.5  # of rows between rows; random rows of which the most similar is taken; of its columns
 
 
@@ -49,7 +49,7 @@ def distilled(search: Search, runs: Sequence[Run], bag: Sequence[NetworkEstimato
     for number in range(TRAININGS if search.budget is None else 1):
         if search.watcher.over():
             break
-        run = trained(search, runs, blocks, STEP ** (number + 1) / len(bag), f"{part}-{number + 1}")
+        run = trained(search, runs, blocks, STEP**number / len(bag), f"{part}-{number + 1}")
         if run.diverged:
             continue
         own = mean_outputs([search.fitted(run, 1.0)], search.table.z)
@@ -61,12 +61,12 @@ def distilled(search: Search, runs: Sequence[Run], bag: Sequence[NetworkEstimato
 
 
 def trained(search: Search, runs: Sequence[Run], blocks: Sequence[Prepared], factor: float, part: str) -> Run:
-    """Return the run of a network for all rows, at the penalty of these runs times a factor."""
+    """Return the run of a network for all rows, at the median penalty of these runs times a factor."""
     search.watcher.expect(0)
     first, row = runs[0], np.arange(len(blocks[0].data.x))
     weight = jax.device_put((row < len(search.table.y)).astype(np.float32))
     knobs = first.knobs._replace(
-        penalty=np.asarray(first.knobs.penalty) * np.float32(factor),
+        penalty=np.median([run.knobs.penalty for run in runs]).astype(np.float32) * np.float32(factor),
         l2=np.zeros_like(first.knobs.l2),
         dropout=None if first.knobs.dropout is None else np.zeros_like(first.knobs.dropout),  # None is another program
         weight=weight,
