@@ -64,8 +64,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 TO_THE_BIT = {"test_io"}
 
 # Files with reports and tables, whose baselines, intervals and searches for faults take less: fewer epochs of scikit-learn's
-# MLP and trees of its boosting, fewer draws of a bootstrap, smaller forests. Not so in a soak, nor in test_baselines.py and
-# test_tables_fit.py, which are about them, nor forests in files about faults.
+# MLP and trees of its boosting, two strengths of linear models, fewer draws of a bootstrap, smaller forests. Not so in a soak,
+# nor in test_baselines.py and test_tables_fit.py, which are about them, nor forests in files about faults.
 COMPARING = {"docs", "inputs_contract", "inputs_found", "report", "report_words", "tables_commands", "tables_mistakes"}
 COMPARING |= {"full_disk", "hostile_folders", "streams", "tables_onnx", "tables_resume", "tables_time", "work_once"}
 COMPARING |= {"c_models", "conformal", "metrics", "report_browser", "learning_curve", "all_or_nothing", "export_bits"}
@@ -204,6 +204,8 @@ def quick_comparisons(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("meristem.report.baseline_models.EPOCHS", 20)
         patch.setattr("meristem.report.baseline_models.TREES", 20)
+        patch.setattr("meristem.report.baseline_models.ALPHAS", (1.0, 0.1))
+        patch.setattr("meristem.report.baseline_models.COSTS", (0.1, 1.0))
         patch.setattr("meristem.report.scoring.DRAWS", 100)
         if name not in FAULTS:
             patch.setattr("meristem.tables.leaks_and_drift.TREES", 10)

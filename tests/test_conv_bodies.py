@@ -58,7 +58,7 @@ KINDS = {"branch": ConvBranch, "inverted": ConvInverted, "tunnel": ConvTunnel}
 
 def some_body(name: str, positions=(2, 3)):
     """Two blocks with some gates of units and a dimension of the trunk closed, and biases other than 0."""
-    sizes = {} if name == "tunnel" else {"units": 4}
+    sizes = {"kernel": 2} if name == "tunnel" else {"units": 4}  # an even kernel, too: one more zero before than behind
     body = KINDS[name](width=3, depth=2, positions=positions, learn_width=True, key=KEY, **sizes)
     rng = np.random.default_rng(1)
 

@@ -27,6 +27,7 @@ from meristem.folders.run_folder import RunFolder
 from meristem.paths.penalty_path import watching
 from meristem.sparse import is_sparse
 from meristem.train.callbacks import Watcher, WatcherGroup, watcher_of
+from meristem.train.loop import DivergedError
 from meristem.train.objectives import Objective
 from meristem.train.saving import SECONDS as SECONDS  # between checkpoints
 from meristem.train.train_state import EpochInfo
@@ -69,6 +70,20 @@ class Interrupt(Watcher):
             raise KeyboardInterrupt
         self.requested = True
         print("Ctrl-C: training ends after this epoch with the best model so far. Press again to abort.", file=sys.stderr)
+
+
+@contextmanager
+def unchanged_by_errors(estimator: Any) -> Iterator[None]:
+    """Give an estimator back the attributes that it had before, where a fit raises; a divergence says so."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException as error:
+        estimator.__dict__ = before
+        if isinstance(error, DivergedError):
+            stays = "is as it was before" if hasattr(estimator, "network_") else "stays unfitted"
+            error.args = (f"{error} The {type(estimator).__name__} {stays}.",)
+        raise
 
 
 @contextmanager
