@@ -17,7 +17,8 @@ from meristem.show.describe import describe, describe_settings
 from meristem.show.measures import ERROR, LOSS, MACRO_F1, WRONG_LABELS, Measure, error_measure
 from meristem.show.progress import Progress
 from meristem.show.time_left import CLOSE, Forecast, middle, trainings
-from meristem.train.callbacks import LargerNetworks
+from meristem.tables.time_limit import Deadline
+from meristem.train.callbacks import LargerNetworks, WatcherGroup
 from meristem.train.objectives import OBJECTIVES
 from meristem.train.train_state import EpochInfo
 from own_body import own_network
@@ -205,6 +206,19 @@ def test_the_time_left_of_a_search_is_true_after_its_first_third_and_no_line_com
     second = next(line for line in lines if "20 networks" in line)
     assert (" to " in second) is enlarges, "it is a range while larger networks are possible"
     assert second.endswith(" left") and (enlarges or ", about " in second)
+
+
+def test_no_more_time_is_left_than_a_limit_leaves(lines: TextIO) -> None:
+    now = [0.0]
+    with Progress(lines, clock=lambda: now[0]) as progress, progress.group("tunnel", "easy", 1000, ERROR) as watcher:
+        for epoch in range(1, 21):
+            now[0] += 1
+            watcher.epoch(0, info(epoch))
+        assert progress.range_left() is not None and progress.range_left()[0] > 500  # type: ignore[index]
+        progress.ends_at = 50.0
+        assert progress.range_left() == (30, 30)
+    soon, late = (Deadline(at) for at in (7.0, 9.0))
+    assert WatcherGroup([late, WatcherGroup([soon])]).ends_at() == 7 and WatcherGroup([]).ends_at() == np.inf
 
 
 def forecast_of(size: float, *, folds: int = 3, l2s: Sequence[float] = (1e-5, 1e-3), most_epochs: float = np.inf) -> Forecast:

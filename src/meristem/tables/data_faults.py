@@ -216,6 +216,8 @@ def later_dates(dates: Columns, names: Sequence[str]) -> list[str]:
             is_later = (values >= earlier)[is_both]
             if name in lines or name == other or is_both.sum() < LEAST_DATES or is_later.mean() < LEAST_LATER:
                 continue
+            if (np.floor(values) == earlier)[is_both].mean() >= LEAST_LATER:  # a date, and a time on that day
+                continue
             if (values > earlier)[is_both].mean() >= 0.5 and not BEFORE.search(name.lower()):
                 lines[name] = f"since it is not before {short(other)} in {tenths_of_percent(is_later.mean())} of the rows"
     what = "if it is not known when a prediction is needed, remove it"

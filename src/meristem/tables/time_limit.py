@@ -49,6 +49,9 @@ class Deadline(Watcher):
         self.has_ended |= is_over
         return is_over
 
+    def ends_at(self) -> float:
+        return self.at
+
 
 def reserve(seconds: float, predicting: float, epoch: float = 0.0, *, slowdown: float = 1.0) -> float:
     """Return the seconds before the end at which a search must stop: for predictions, the running epoch, and files.
