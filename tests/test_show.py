@@ -245,9 +245,10 @@ FALLING, FLAT = list(np.geomspace(1, 0.1, 30)), list(np.linspace(1, 0.9, 30))
 
 
 def seconds_left(forecast: Forecast, now: float) -> float:
+    """Return the upper end of a range whose lower end has fewer trainings alone."""
     ends = forecast.range(now)
-    assert ends is not None and ends[0] == ends[1]
-    return ends[0]
+    assert ends is not None and 0.7 * ends[1] - 1e-9 <= ends[0] <= ends[1]
+    return ends[1]
 
 
 def test_larger_networks_make_a_range_until_it_is_known_whether_they_follow() -> None:
@@ -255,10 +256,10 @@ def test_larger_networks_make_a_range_until_it_is_known_whether_they_follow() ->
     for member in range(6):
         now = train(forecast, member, FALLING, now)
     ends = forecast.range(now)
-    assert ends is not None and ends[0] == pytest.approx(4 * 3 * 0.7, rel=0.3), "three folds of a setting, and a final network"
-    assert ends[1] > 2 * ends[0]
+    assert ends is not None and ends[1] > 3 * ends[0]
     forecast.larger = None
-    assert seconds_left(forecast, now) == ends[0]
+    less = seconds_left(forecast, now)
+    assert less == pytest.approx(4 * 3 * 0.7, rel=0.3), "three folds of a setting, and a final network"
     forecast.larger = LargerNetworks(4.0, 1.4, is_sure=True)
     sure = forecast.range(now)
     assert sure is not None and ends[0] < sure[0] < sure[1] == ends[1], "neighboring penalties may follow"
