@@ -1,6 +1,6 @@
 """Peers on images, with the data and the recipe of the studies: Torch-Pruning and GroMo, in PyTorch.
 
-    python benchmarks/image_peers.py torch-pruning --data DIR --budget 100000 [--set cifar10 --seeds 3 --epochs 60]
+    python benchmarks/image_peers.py torch-pruning --data DIR --budget 100000 [--set cifar10 --seeds 3 --epochs 50]
     python benchmarks/image_peers.py gromo --data DIR --budget 100000
     python benchmarks/image_peers.py by-hand --data DIR --widths 15,30,60            as benchmarks/image_sizes.py 15x30x60
     python benchmarks/image_peers.py step                                       a step, beside benchmarks/images.py
@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-BATCH, RATE, DECAY, B2, SMOOTHING = 128, 1e-2, 0.02, 0.99, 0.1
+BATCH, RATE, DECAY, B2, SMOOTHING = 256, 1e-2, 0.02, 0.99, 0.1
 SETTLES, SHARE, GROWTHS, BEGIN = 0.8, 0.15, 4, 0.25
 CHOSEN = {  # what a person had to choose, besides the recipe
     "torch-pruning": "network, importance, when to prune, how long to train after it, the budget",
@@ -259,7 +259,7 @@ def main() -> int:
     parser.add_argument("--widths", default="32,64,128", help="channels of the trunk of each stage")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", type=int, help="this seed alone: several processes share a GPU that none of them fills")
-    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--images", type=int, help="of the set; all")
     parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16", help="of `step`, on a GPU")
     parser.add_argument("--out", type=Path, default=Path("results/image-peers.jsonl"))

@@ -1,10 +1,10 @@
 """Sizes found on images: errors within budgets, a size chosen by hand, and the size found trained from scratch.
 
-    python benchmarks/image_sizes.py run --data DIR [--jobs cifar10:100000,fashion:free,…] [--seeds 3 --epochs 60]
-        [--out results/images.jsonl --state .cache/images --processes 2 --limit 560 --together]
+    python benchmarks/image_sizes.py run --data DIR [--jobs cifar10:100000,fashion:free,…] [--seeds 3 --epochs 50]
+        [--out results/images.jsonl --state .cache/images --processes 2 --limit 560]
     python benchmarks/image_sizes.py show --out results/images.jsonl
 
-A job trains the networks of all seeds, one after the other by one program (--together: at once), with the recipe of the studies
+A job trains the networks of all seeds, one after the other by one program, with the recipe of the studies
 (experiments/image_study.py): the epoch is chosen on validation images, test images are seen once, as they are.
 
     SET:NUMBER                within so many parameters
@@ -13,9 +13,10 @@ A job trains the networks of all seeds, one after the other by one program (--to
     SET:again-NUMBER          the sizes that SET:NUMBER found, from new weights: what was closed in the end is closed from the
                               start; the program is that of the budgets
 
-Each job is a process. Its lines are in OUT as soon as it ends, and it is not trained again; what is interrupted (by --limit,
-Ctrl-C, the machine) goes on from STATE/JOB.safetensors, written every 20 seconds. So the same command, repeated, finishes all.
-A job that fails is named, with the last line of its error, and the others go on. docs/images.md has the commands for a GPU.
+Each job is a process, with a line for each epoch in STATE/JOB.log. The line of a seed is in OUT as soon as it ends, and it is
+not trained again; what is interrupted (by --limit, Ctrl-C, the machine) goes on from STATE/JOB-SEED.safetensors, written every
+20 seconds. So the same command, repeated, finishes all. A job that fails is named, with the last line of its log, and the
+others go on. docs/images.md has the commands for a GPU.
 """
 
 import argparse
@@ -26,7 +27,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -65,7 +66,7 @@ def train(job: Line) -> None:
     options = ImageOptions(data=Path(job["data"]), max_epochs=job["epochs"], **sizes)
     (task,) = STUDIES[job["set"]].plan(options).tasks
     task = replace(task, **{name: job[name] for name in ("width", "depth") if job[name]})
-    size, seeds, state = job["size"], range(job["seeds"]), Path(job["state"])
+    size, state = job["size"], Path(job["state"])
     price: Any = {"penalty": PENALTY} if size == FREE else {"penalty": 0.0, "budget": NO_LIMIT}
     kind = HAND if "x" in size else AGAIN if size.startswith("again-") else "found"
     if kind != HAND and size != FREE:
@@ -77,43 +78,44 @@ def train(job: Line) -> None:
         sizes: Any = {"width": tuple(map(int, size.split("x"))), "depth": task.depth, "normalize": True}
         return Network.create(job["body"], input_shape=task.data.x.shape[1:], n_out=task.n_out, **sizes, key=key)
 
-    keys = seed_keys(seeds, 0)
-    networks = jax.vmap(create)(keys if kind != AGAIN else jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys))
-    if kind == AGAIN:
-        found = [line for line in lines_of(job["out"]) if (line["set"], line["size"]) == (job["set"], size[6:])]
-        networks = with_openness(networks, [line["open"] for line in sorted(found, key=lambda line: line["seed"])])
-    path = state / f"{name_of(job)}.safetensors"
-    run: Run
-    if path.is_file():
-        run = meristem.load(path)
-    else:
-        knobs = Knobs(RATE, **price, l2=0.0, epochs=float(job["epochs"]))
-        run = begin(networks, task.recipe, knobs, seed_keys(seeds, 1))
-        run = at_stage(run, 1) if kind == AGAIN else run  # from the start, what is closed stays closed
-    times, before = [time.perf_counter()], int(run.epochs.max())
+    def begun(seed: int) -> Run:
+        (key,), (training_key,) = (seed_keys([seed], use) for use in (0, 1))
+        network = create(key if kind != AGAIN else jax.random.fold_in(key, 1))
+        if kind == AGAIN:
+            network = with_openness(network, found_openness(job, seed))
+        run = begin(network, task.recipe, Knobs(RATE, **price, l2=0.0, epochs=float(job["epochs"])), training_key)
+        return at_stage(run, 1) if kind == AGAIN else run  # from the start, what is closed stays closed
 
-    def watch(member: int, info: Any) -> None:
-        times.append(time.perf_counter())
+    for seed in range(job["seeds"]):
+        if any(line["seed"] == seed for line in lines_of(job["out"], name_of(job))):
+            continue
+        path = state / f"{name_of(job)}-{seed}.safetensors"
+        run: Run = meristem.load(path) if path.is_file() else begun(seed)
+        times, before = [time.perf_counter()], int(run.epochs)
 
-    saving: Any = {"save": partial(meristem.save, path), "save_seconds": 20.0}
-    run = meristem.fit(run, task.data, max_epochs=job["epochs"], watch=watch, together=job["together"], **saving)
-    after = times[len(times) // 2 :]  # the first epochs compile
-    epoch = (after[-1] - after[0]) / max(len(after) - 1, 1)
-    own = {name: job[name] for name in ("set", "size", "body", "epochs", "images", "width", "depth", "together")}
-    own |= {"kind": kind, "members": len(seeds), "device": jax.devices()[0].device_kind, "jax": jax.__version__}
-    own |= {"seconds_per_epoch": epoch, "seconds": times[-1] - times[0], "resumed_at": before}
-    lines = []
-    for seed, member in zip(seeds, run.each(), strict=True):
-        test, small = evaluate(member.best, jnp.asarray(task.test.x), task.test.y, task.recipe.task), compact(member.best)
-        at = int(member.best_epoch) - 1
-        line = own | {"seed": seed, "test_error": float(test.error), "test_loss": float(test.loss)}
-        line |= {"parameters": small.n_parameters, "channels": list(small.units), "best_epoch": at + 1}
-        line |= {name: float(member.history[name][at]) for name in ("error", "dev_error")}
-        line |= {"hard_cost": [round(float(cost)) for cost in member.history["hard_cost"]]}
-        lines.append(json.dumps(line | {"open": openness(member.best)}) + "\n")
-    with open(job["out"], "a") as file:
-        file.write("".join(lines))
-    path.unlink(missing_ok=True)
+        def watch(info: Any, times: list[float] = times, seed: int = seed) -> None:
+            times.append(time.perf_counter())
+            news = (
+                f"epoch {int(info.epoch)}, validation error {100 * float(info.dev_error):.2f} %, {float(info.hard_cost):,.0f}"
+            )
+            print(f"seed {seed}, {news}, {times[-1] - times[-2]:.2f} s", file=sys.stderr, flush=True)
+
+        run = meristem.fit(
+            run, task.data, max_epochs=job["epochs"], watch=watch, save=partial(meristem.save, path), save_seconds=20.0
+        )
+        after = times[len(times) // 2 :]  # the first epochs compile
+        test, small = evaluate(run.best, jnp.asarray(task.test.x), task.test.y, task.recipe.task), compact(run.best)
+        line = {name: job[name] for name in ("set", "size", "body", "epochs", "images", "width", "depth")}
+        line |= {"kind": kind, "seed": seed, "device": jax.devices()[0].device_kind, "jax": jax.__version__}
+        line |= {"batch_size": task.recipe.batch_size, "resumed_at": before, "seconds": times[-1] - times[0]}
+        line |= {"seconds_per_epoch": (after[-1] - after[0]) / max(len(after) - 1, 1)}
+        line |= {"test_error": float(test.error), "test_loss": float(test.loss)}
+        line |= {"parameters": small.n_parameters, "channels": list(small.units), "best_epoch": int(run.best_epoch)}
+        line |= {name: float(run.history[name][int(run.best_epoch) - 1]) for name in ("error", "dev_error")}
+        line |= {"hard_cost": [round(float(cost)) for cost in run.history["hard_cost"]], "open": openness(run.best)}
+        with open(job["out"], "a") as file:
+            file.write(json.dumps(line) + "\n")
+        path.unlink(missing_ok=True)
 
 
 def gates_of(network: Any) -> list[Any]:
@@ -129,19 +131,27 @@ def openness(network: Any) -> list[str]:
     return ["".join(str(int(flag)) for flag in np.ravel(np.asarray(gates) > 0)) for gates in gates_of(network)]
 
 
-def with_openness(networks: Any, flags: list[list[str]]) -> Any:
-    """Return the networks of a population with the gates closed that are not open in these."""
+def found_openness(job: Line, seed: int) -> list[str]:
+    """Return which gates the network of this seed had open that the budget found."""
+    found = [line for line in lines_of(job["out"], needs(job)) if line["seed"] == seed]
+    if not found:
+        raise SystemExit(f"Seed {seed} of {needs(job)} was not found yet: train it first.")
+    return list(found[0]["open"])
+
+
+def with_openness(network: Any, flags: list[str]) -> Any:
+    """Return the network with the gates closed that are not open in these."""
     from meristem.gate import map_gates
 
-    if len(flags) != networks.members[0]:
-        raise SystemExit(f"{len(flags)} networks were found, not {networks.members[0]}: train those of the budget first.")
-    of_gate = [np.array([[int(digit) for digit in digits] for digits in own]) for own in zip(*flags, strict=True)]
-    each = iter([np.asarray(gates) * own.reshape(gates.shape) for gates, own in zip(gates_of(networks), of_gate, strict=True)])
-    return map_gates(lambda gate: gate.at(np.asarray(next(each), gate.value.dtype)), networks)
+    of_gate = [np.array([int(digit) for digit in digits]) for digits in flags]
+    each = iter([np.asarray(gates) * own.reshape(gates.shape) for gates, own in zip(gates_of(network), of_gate, strict=True)])
+    return map_gates(lambda gate: gate.at(np.asarray(next(each), gate.value.dtype)), network)
 
 
-def lines_of(out: Any) -> list[Line]:
-    return [json.loads(line) for line in Path(out).read_text().splitlines()] if Path(out).is_file() else []
+def lines_of(out: Any, name: str | None = None) -> list[Line]:
+    """Return the results, of one job or of all."""
+    lines = [json.loads(line) for line in Path(out).read_text().splitlines()] if Path(out).is_file() else []
+    return [line for line in lines if name in (None, name_of(line))]
 
 
 def name_of(job: Line) -> str:
@@ -156,7 +166,8 @@ def run(args: argparse.Namespace) -> int:
     waiting = [vars(args) | job for job in jobs]
     environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "2"} | os.environ
     while waiting or running:
-        done = {name_of(line) for line in lines_of(args.out)}
+        seeds = Counter(name_of(line) for line in lines_of(args.out))
+        done = {name for name, count in seeds.items() if count >= args.seeds}
         waiting = [job for job in waiting if name_of(job) not in done]
         ready = [job for job in waiting if needs(job) is None or needs(job) in done]
         is_over = time.monotonic() - begun > args.limit
@@ -172,8 +183,9 @@ def run(args: argparse.Namespace) -> int:
             if process.poll() is not None:
                 del running[name]
                 failed |= {name} if process.returncode else set()
-                said = Path(args.state, f"{name}.log").read_text().splitlines() if process.returncode else []
-                print(f"{time.monotonic() - begun:5.0f} s  {name}: {'; '.join(said[-1:]) or 'done'}", flush=True)
+                news = Path(args.state, f"{name}.log").read_text().splitlines()
+                end = "; ".join(news[-1:]) if process.returncode else "done"
+                print(f"{time.monotonic() - begun:5.0f} s  {name}: {end}", flush=True)
     for process in running.values():
         process.terminate()
     for name, process in running.items():
@@ -213,13 +225,12 @@ def main() -> int:
     parser.add_argument("--state", default=".cache/images", help="where interrupted jobs are, and what each process says")
     parser.add_argument("--jobs", default=JOBS)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--body", default="conv-inverted")
     parser.add_argument("--images", type=int, help="of the set; all")
     parser.add_argument("--width", type=int, help="channels of the first stage, at most")
     parser.add_argument("--depth", type=int, help="blocks of each stage")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--together", action="store_true", help="all seeds of a job in one program")
     parser.add_argument("--limit", type=float, default=math.inf)
     args = parser.parse_args()
     if args.what == "job":

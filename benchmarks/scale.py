@@ -8,8 +8,9 @@
 `overhead` begins a cluster of two nodes, and compares a search there with one by this process and its two threads, on a
 machine of two cores without other work: some four minutes a round, of which the first does not count.
 `cores` is run with --workers 1, this process on one core, and with more, each a process: the ratio of both lines is the
-speed-up. --record FILE.jsonl appends a line. `simulated` has real messages of real runs, but trains nothing: it shows
-what the driver does; workers are threads.
+speed-up. What a machine can give at most is the time of as many processes that have nothing to do with each other and train a
+share each ("independent"): cores of a virtual machine may be shared. --record FILE.jsonl appends a line. `simulated` has real
+messages of real runs, but trains nothing: it shows what the driver does; workers are threads.
 """
 
 import argparse
@@ -155,6 +156,29 @@ def overhead(executor: str, rows: int, rounds: int) -> dict[str, Any]:
     return {"executor": executor, "cores": len(os.sched_getaffinity(0)), **own}
 
 
+def train_share(start: Any, seconds: Any, members: int, epochs: int) -> None:
+    """What a process does that has nothing to do with others."""
+    population(members, 20)
+    start.wait()
+    begin = time.monotonic()
+    population(members, epochs)
+    seconds.put(time.monotonic() - begin)
+
+
+def independent(processes: int, members: int, epochs: int) -> list[float]:
+    """Seconds of each of so many processes that train a share of the members, all at the same time."""
+    context = multiprocessing.get_context("spawn")
+    os.environ["NPROC"] = "1"  # as workers have it
+    start, seconds = context.Barrier(processes), context.Queue()
+    each = [context.Process(target=train_share, args=(start, seconds, members // processes, epochs)) for _ in range(processes)]
+    for process in each:
+        process.start()
+    times = [seconds.get() for _ in each]
+    for process in each:
+        process.join()
+    return sorted(times)
+
+
 def on_cores(workers: int, members: int, epochs: int) -> dict[str, Any]:
     """Seconds of a population of two-spirals, and of a search on a table; workers have started and compiled before."""
     X, y = load_breast_cancer(return_X_y=True)
@@ -176,6 +200,8 @@ def on_cores(workers: int, members: int, epochs: int) -> dict[str, Any]:
             begin = time.monotonic()
             run()
             seconds.setdefault(name, []).append(time.monotonic() - begin)
+    if workers > 1:
+        seconds["independent"] = independent(workers, members, epochs)
     return {"workers": workers, "members": members, "epochs": epochs, "cores": os.cpu_count(), "seconds": seconds}
 
 

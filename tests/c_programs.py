@@ -12,7 +12,7 @@ import pytest
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow"]
-SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+SANITIZED = ["-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
 MAIN = """
 #include <stdio.h>
 #include "{stem}.h"
@@ -51,7 +51,6 @@ def compiled(source: Path, *flags: str) -> Path:
     main, program = source.with_name(f"{source.stem}_main.c"), source.with_suffix(".program")
     main.write_text(MAIN.format(**names_of(source)))
     assert COMPILER is not None
-    subprocess.run([COMPILER, *STRICT, "-c", source, "-o", source.with_suffix(".o")], check=True)
     subprocess.run([COMPILER, *STRICT, *(flags or SANITIZED), source, main, "-o", program], check=True)
     return program
 

@@ -64,8 +64,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 TO_THE_BIT = {"test_io"}
 
 # Files with reports and tables, whose baselines, intervals and searches for faults take less: fewer epochs of scikit-learn's
-# MLP and trees of its boosting, fewer draws of a bootstrap, smaller forests. Not so in a soak, nor in test_baselines.py and
-# test_tables_fit.py, which are about them, nor forests in files about faults.
+# MLP and trees of its boosting, two strengths of linear models, fewer draws of a bootstrap, smaller forests. Not so in a soak,
+# nor in test_baselines.py and test_tables_fit.py, which are about them, nor forests in files about faults.
 COMPARING = {"docs", "inputs_contract", "inputs_found", "report", "report_words", "tables_commands", "tables_mistakes"}
 COMPARING |= {"full_disk", "hostile_folders", "streams", "tables_onnx", "tables_resume", "tables_time", "work_once"}
 COMPARING |= {"c_models", "conformal", "metrics", "report_browser", "learning_curve", "all_or_nothing", "export_bits"}
@@ -85,23 +85,23 @@ FAULTS = {"data_faults", "more_data_faults", "splits"}
 # the others have finished. (pytest-xdist would take those with most tests first.) The examples of the documentation find
 # programs that scikit-learn's checks have compiled.
 LONGEST = [
-    "sklearn_checks",
-    "cv",
     "docs",
-    "conv_bodies",
-    "workers",
     "report",
+    "workers",
+    "conv_bodies",
+    "cv",
     "inputs_found",
+    "estimators",
+    "sklearn_checks",
+    "flash_budget",
     "settle",
-    "estimators_training",
     "live",
+    "image_folders",
+    "estimators_training",
     "devices",
     "ray",
-    "flash_budget",
-    "image_folders",
     "c_images",
     "image_studies",
-    "estimators",
     "regression_losses",
     "own_convolution",
     "own_feed_forward",
@@ -134,6 +134,10 @@ LONGEST = [
     "stages",
     "io_forged",
     "sparse",
+    "distillation",
+    "surroundings",
+    "full_disk",
+    "nn_details",
     "inputs_contract",
     "figures",
     "reference",
@@ -200,6 +204,8 @@ def quick_comparisons(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("meristem.report.baseline_models.EPOCHS", 20)
         patch.setattr("meristem.report.baseline_models.TREES", 20)
+        patch.setattr("meristem.report.baseline_models.ALPHAS", (1.0, 0.1))
+        patch.setattr("meristem.report.baseline_models.COSTS", (0.1, 1.0))
         patch.setattr("meristem.report.scoring.DRAWS", 100)
         if name not in FAULTS:
             patch.setattr("meristem.tables.leaks_and_drift.TREES", 10)
@@ -218,6 +224,8 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 10, 40)  # what is made here mostly stays, too
+    if fit_context := sys.modules.get("meristem.estimators.fit_context"):
+        fit_context.are_set_aside = True  # else each fit would count two million objects
 
 
 def pytest_sessionfinish() -> None:

@@ -65,6 +65,12 @@ def trained_once(create: Callable[[Any], Network], data: Data) -> Any:
     return pytest.fixture(scope="module", name="trained")(lambda: train(create, data))
 
 
+@eqx.filter_jit
+def outputs(network: Any, x: jax.Array) -> jax.Array:
+    """Of all rows, in one program: each operation of its own would be compiled by itself."""
+    return jax.vmap(network)(x)
+
+
 def it_trains(trained: Trained, folder: Path) -> None:
     history, constant = trained.run.history, min(np.mean(trained.data.y), 1 - np.mean(trained.data.y))
     assert history["error"][-1] < 0.6 * constant, "more is learned than which target is more frequent"
@@ -138,21 +144,21 @@ def its_steps_follow_its_size(trained: Trained, folder: Path) -> None:
     both = [run_epoch(state, prepared, run.knobs, replace(RECIPE, follow=follow)) for follow in (True, False)]
     (small, small_info), (whole, whole_info) = [(after, unpack(info)) for after, info in both]
     x = jnp.asarray(data.x)
-    assert_close(np.asarray(jax.vmap(small.network)(x)), np.asarray(jax.vmap(whole.network)(x)))
+    assert_close(np.asarray(outputs(small.network, x)), np.asarray(outputs(whole.network, x)))
     np.testing.assert_allclose(small_info.loss, whole_info.loss, rtol=1e-4)
     np.testing.assert_allclose(small_info.layer_sizes, whole_info.layer_sizes, rtol=1e-4)
 
 
 def it_compacts_exactly(trained: Trained, folder: Path) -> None:
     network, x = trained.run.best, jnp.asarray(trained.data.x)
-    small, expected = compact(network), jax.vmap(network)(x)
-    assert_close(np.asarray(jax.vmap(small)(x)), np.asarray(expected))
+    small, expected = compact(network), outputs(network, x)
+    assert_close(np.asarray(outputs(small, x)), np.asarray(expected))
     assert_close(Predictor(small).outputs(np.asarray(trained.data.x)), np.asarray(expected))
     assert small.n_parameters < 0.8 * sum(leaf.size for leaf in jax.tree.leaves(network))
 
 
 def it_is_exported(trained: Trained, folder: Path) -> None:
-    expected = np.asarray(jax.vmap(trained.run.best)(jnp.asarray(trained.data.x)))
+    expected = np.asarray(outputs(trained.run.best, jnp.asarray(trained.data.x)))
     for got in everywhere(trained.run.best, np.asarray(trained.data.x)):
         assert_close(got, expected)
 

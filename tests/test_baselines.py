@@ -19,7 +19,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
-QUICK = {"cv": 2, "max_epochs": 5, "depth": 1, "max_width": 4, "penalties": [1e-3], "l2s": [1e-4], "learning_rate": 0.03}
+QUICK = {
+    "cv": 2,
+    "max_epochs": 5,
+    "depth": 1,
+    "max_width": 4,
+    "penalties": [1e-3],
+    "l2s": [1e-4],
+    "learning_rate": 0.03,
+    "refit": "bag",
+}
 
 
 @pytest.fixture(scope="module")

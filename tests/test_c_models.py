@@ -35,7 +35,7 @@ from test_c_integer import scale_of
 pytestmark = [needs_compiler, pytest.mark.filterwarnings("ignore")]
 ROWS, COLUMNS = 60, 4
 QUICK = {"max_epochs": 1, "settle": False, "random_state": 0}
-SEARCH = {"cv": 2, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0], "depth": 1, "max_width": 4}
+SEARCH = {"cv": 2, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0], "depth": 1, "max_width": 4, "refit": "bag"}
 WIDE = {"width": 6, "input_dropout": 0.0, "early_stopping": False}
 ESTIMATORS: list[tuple[str, str, dict[str, Any]]] = [
     ("TunnelClassifier", "three", WIDE | {"depth": 2}),

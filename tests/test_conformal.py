@@ -170,8 +170,8 @@ def test_the_report_says_why_sets_are_empty():
 
 def test_tables_the_command_and_the_report(tmp_path):
     table = {"a": X[:, 0], "b": X[:, 3], "lower": ["x", "y"] * 150, "y": Y}
-    number = meristem.fit_table(table, target="y", **QUICK)
-    label = meristem.fit_table(table | {"y": np.where(Y > 14, "high", "low")}, target="y", **QUICK)
+    number = meristem.fit_table(table, target="y", refit="bag", **QUICK)
+    label = meristem.fit_table(table | {"y": np.where(Y > 14, "high", "low")}, target="y", refit="bag", **QUICK)
     with pytest.raises(ValueError, match="The target 'y' is a class"):
         label.predict_interval(table)
     with pytest.raises(ValueError, match="The target 'y' is a number"):

@@ -1,5 +1,6 @@
 """The members of a population on several devices: forced here, in a process each, as they cannot be changed later."""
 
+import os
 from pathlib import Path
 
 import jax
@@ -62,8 +63,8 @@ print("equal")
 
 @pytest.mark.parametrize(("body", "n"), [("tunnel", 2), ("budding", 4)])
 def test_several_devices_give_what_one_gives_and_do_not_talk(tmp_path, body, n, monkeypatch):
-    dump = f"--xla_force_host_platform_device_count={n} --xla_dump_to={tmp_path} --xla_dump_hlo_as_text"
-    monkeypatch.setenv("XLA_FLAGS", f"{dump} --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false")
+    dump = f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text --xla_dump_hlo_module_re=.*epoch.*"
+    monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={n} {dump}")
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)  # a program that is found is not dumped
     monkeypatch.setenv("MERISTEM_CACHE", "off")
     with start("-c", CODE, body, str(n)) as process:
@@ -108,7 +109,7 @@ from meristem.train.loop import seed_keys
 MEMBERS, ROWS = 4, 16384
 x = np.random.default_rng(0).normal(size=(ROWS, 8)).astype(np.float32)
 y = (x[:, 0] > 0).astype(np.int32)
-create = jax.jit(jax.vmap(lambda key: Network.create("tunnel", 8, 2, width=64, depth=4, key=key)))
+create = jax.jit(jax.vmap(lambda key: Network.create("tunnel", 8, 2, width=64, depth=2, key=key)))
 recipe = meristem.Recipe(objective="multiclass", batch_size=ROWS, compile_fast=True)
 
 class Listener(Watcher):
@@ -138,7 +139,6 @@ print("halved")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks /proc for the memory that a process takes")
 def test_a_population_that_does_not_fit_goes_on_in_halves(monkeypatch):
     """A real shortage: the process may have a little less memory than it has just needed."""
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
     monkeypatch.setenv("NPROC", "1")
     with start("-c", SHORTAGE) as process:
         out, errors = process.communicate(timeout=300)

@@ -22,10 +22,12 @@ MODULES = sorted(
 )
 ORACLES = ["reference", "reference_trainer"]
 README = (ROOT / "README.md").read_text()
-# Examples that differ from others' by the name of the class: a soak runs them, test_cv.py and test_estimators.py the classes.
+# Examples that differ from others' by the name of the class: a soak runs them; test_cv.py, test_image_cv.py and
+# test_estimators.py run the classes.
 ALIKE = {f"meristem.estimators.cv.{name}CV" for name in ("BuddingClassifier", "TunnelRegressor", "BuddingRegressor")}
 ALIKE |= {f"meristem.estimators.regressors.{name}Regressor" for name in ("Budding", "Highway")}
-ALIKE |= {"meristem.estimators.classifiers.HighwayClassifier"}
+ALIKE |= {f"meristem.estimators.classifiers.{name}Classifier" for name in ("Budding", "Highway")}
+ALIKE |= {"meristem.estimators.image_cv.TunnelImageClassifierCV"}
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 import meristem
 from estimating import CLASSIFIERS, REGRESSORS, iris, programs
+from meristem.estimators import fit_context
 from meristem.estimators.encoded_table import padded_size
-from meristem.estimators.fit_context import collecting_new_objects
 
 RNG = np.random.default_rng(0)
 
@@ -34,7 +34,7 @@ def test_a_first_fit_compiles_three_programs_and_nothing_small():
     assert first == ["jit(initial_state)", "jit(epoch)", "jit(_settle)"]
 
 
-def test_while_a_fit_lasts_only_new_objects_are_collected():
+def test_while_a_fit_lasts_only_new_objects_are_collected(monkeypatch):
     """Those of imports are set aside, also where the fit ends with an exception; the suite has set them aside itself."""
     seen = []
 
@@ -43,13 +43,14 @@ def test_while_a_fit_lasts_only_new_objects_are_collected():
         if len(seen) == 2:
             raise KeyError
 
+    monkeypatch.setattr(fit_context, "are_set_aside", False)
     gc.unfreeze()
     try:
         with pytest.raises(KeyError):
             meristem.TunnelClassifier(max_width=11, depth=2, max_epochs=60, callbacks=watch).fit(*iris())
         assert len(seen) == 2 and min(seen) > 10_000 and gc.get_freeze_count() == 0
         gc.freeze()
-        with collecting_new_objects():
+        with fit_context.collecting_new_objects():
             pass
         assert gc.get_freeze_count() > 10_000, "it was somebody else who set them aside"
     finally:

@@ -17,7 +17,7 @@ from random_tables import ROWS, RandomTable
 from soak import FACTOR, many, parts, tell
 
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
-SEARCH = {"cv": 2, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0]}
+SEARCH = {"cv": 2, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0], "refit": "bag"}
 QUICK = {"max_epochs": 1, "depth": 1, "max_width": 4, "learning_rate": 0.03, "settle": False, "random_state": 0}
 AT_ONCE = (
     {} if FACTOR > 1 else {"input_dropout": 0.0, "early_stopping": False}

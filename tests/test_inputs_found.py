@@ -26,7 +26,7 @@ from meristem.report.sections import sections
 from meristem.tables.reading import read_table, table_of
 from meristem.tables.split import target_values
 
-SEARCH = {"cv": 2, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0]}
+SEARCH = {"cv": 2, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0], "refit": "bag"}
 QUICK = SEARCH | {"max_epochs": 8, "depth": 1, "max_width": 4, "learning_rate": 0.03, "random_state": 0}
 PLAIN = {"width": 8, "depth": 1, "max_epochs": 8, "random_state": 0}
 pytestmark = [

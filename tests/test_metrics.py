@@ -19,7 +19,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 N = 300
-SMALL = {"cv": 2, "max_epochs": 8, "depth": 1, "max_width": 4, "penalties": [1e-3], "l2s": [1e-4], "random_state": 0}
+SMALL = {
+    "cv": 2,
+    "max_epochs": 8,
+    "depth": 1,
+    "max_width": 4,
+    "penalties": [1e-3],
+    "l2s": [1e-4],
+    "random_state": 0,
+    "refit": "bag",
+}
 
 
 def binary(share: float = 0.2) -> tuple[Outcome, np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from meristem.nn.axes import MAP, TRUNK, ArrayAxes, Axes, Axis, declare, gate_ax
 from meristem.nn.axis_counts import placed_on
 from meristem.nn.body import read, with_price
 from meristem.nn.compaction import compact_body, on_open_places
-from meristem.nn.linear import glorot
+from meristem.nn.linear import glorot, he_layer, random_kernel
 from meristem.nn.network import divide_outputs
 from meristem.nn.rows import Live, Rows, placed, put, stood, taken
 from meristem.nn.structure import Gates, Nodes
@@ -158,6 +158,17 @@ def test_a_tree_is_mixed_by_a_number_for_each_pair_of_leaves(depth):
 
 def test_weights_start_within_the_bound_of_their_last_two_axes():
     assert 0.95 < np.abs(glorot(KEY, (50, 4, 2))).max() <= 1, "√(6 / (4 + 2))"
+    assert all(0.95 < np.abs(part).max() <= 1 for part in he_layer(KEY, (50, 4, 6))), "√(6 / 6)"
+    assert 0.475 < np.abs(random_kernel(KEY, (50, 4), fan_in=24, gain=2)).max() <= 0.5, "√(3 · 2 / 24)"
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (40, 30), (130, 130)])
+def test_weights_are_those_of_a_draw_of_their_own_shape(shape):
+    """They are the beginning of a longer draw, alone and in a population, so that shapes share a program."""
+    limit, keys = (6 / sum(shape)) ** 0.5, jax.random.split(KEY)
+    expected = [np.asarray(jax.random.uniform(key, shape, jnp.float32, -limit, limit)) for key in keys]
+    np.testing.assert_array_equal(glorot(keys[1], shape), expected[1])
+    np.testing.assert_array_equal(jax.vmap(lambda key: glorot(key, shape))(keys), expected)
 
 
 def test_outputs_are_divided():

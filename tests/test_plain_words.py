@@ -7,6 +7,7 @@ term, or a name that users type.
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import meristem
@@ -25,9 +26,10 @@ EXCEPTIONS: dict[str, set[str]] = {  # module → names
     "folders.checkpoints": {"keeping"},  # Checkpoints(folder).keeping()
 }
 # Module names that several packages may have: a data set and its study; operations of a backend and the export to it.
-REPEATED = {"__init__", "__main__", "mnist", "cifar10", "mirflickr", "multilabel", "onnx", "torch", "c", "base"}
+REPEATED = {"__init__", "__main__", "mnist", "cifar10", "mirflickr", "onnx", "torch", "c"}
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     paths = sorted(SOURCE.rglob("*.py"))
     return {".".join(path.relative_to(SOURCE).with_suffix("").parts): ast.parse(path.read_text()) for path in paths}

@@ -32,7 +32,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 MOST = 2**20  # bytes
-SLOW = {"cv": 2, "max_epochs": 3, "depth": 2, "max_width": 8, "penalties": [1e-3, 1e-1], "l2s": [1e-4], "learning_rate": 0.03}
+SLOW = {
+    "cv": 2,
+    "max_epochs": 3,
+    "depth": 2,
+    "max_width": 8,
+    "penalties": [1e-3, 1e-1],
+    "l2s": [1e-4],
+    "learning_rate": 0.03,
+    "refit": "bag",
+}
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,16 @@ from commanding import meristem_here
 from meristem.files.atomic_write import write_whole
 
 LONG = "a" * 300
-QUICK = {"cv": 2, "max_epochs": 2, "depth": 1, "max_width": 4, "penalties": [1e-4], "l2s": [1e-4], "input_dropouts": [0.0]}
+QUICK = {
+    "cv": 2,
+    "max_epochs": 2,
+    "depth": 1,
+    "max_width": 4,
+    "penalties": [1e-4],
+    "l2s": [1e-4],
+    "input_dropouts": [0.0],
+    "refit": "bag",
+}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -21,8 +21,8 @@ import numpy as np
 from meristem.layers.activation import ACTIVATIONS
 from meristem.layers.compact_network import CompactNetwork
 from meristem.layers.layer import Gated, Layer
-from meristem.layers.ops.base import Ops
 from meristem.layers.ops.numpy import NUMPY
+from meristem.layers.ops.operations import Ops
 
 BLOCK = 1024  # rows
 V = TypeVar("V")

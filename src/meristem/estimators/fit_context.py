@@ -27,12 +27,14 @@ from meristem.folders.run_folder import RunFolder
 from meristem.paths.penalty_path import watching
 from meristem.sparse import is_sparse
 from meristem.train.callbacks import Watcher, WatcherGroup, watcher_of
+from meristem.train.loop import DivergedError
 from meristem.train.objectives import Objective
 from meristem.train.saving import SECONDS as SECONDS  # between checkpoints
 from meristem.train.train_state import EpochInfo
 
 # They do not change the result.
 NOT_SETTINGS = ["callbacks", "verbose", "checkpoint_dir", "resume", "random_state", "device", "executor"]
+are_set_aside = False  # whether older objects are set aside from garbage collection
 
 
 def on_device(name: str | None) -> AbstractContextManager[Any]:
@@ -71,20 +73,37 @@ class Interrupt(Watcher):
 
 
 @contextmanager
+def unchanged_by_errors(estimator: Any) -> Iterator[None]:
+    """Give an estimator back the attributes that it had before, where a fit raises; a divergence says so."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException as error:
+        estimator.__dict__ = before
+        if isinstance(error, DivergedError):
+            stays = "is as it was before" if hasattr(estimator, "network_") else "stays unfitted"
+            error.args = (f"{error} The {type(estimator).__name__} {stays}.",)
+        raise
+
+
+@contextmanager
 def collecting_new_objects() -> Iterator[None]:
     """Let Python's garbage collection look at objects that are made inside alone.
 
     Imports leave some 300,000 objects. Tracing makes so many more that a first fit would look through all of them three times,
     which takes a tenth of it. What is garbage before is collected after the fit.
     """
-    if gc.get_freeze_count():  # another fit, or the user, has set them aside
+    global are_set_aside
+    if are_set_aside or gc.get_freeze_count():  # by another fit, or by the user; counting them takes long
         yield
         return
+    are_set_aside = True
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
+        are_set_aside = False
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from meristem.check import many
 from meristem.estimators.base import Estimator
 from meristem.estimators.documentation import registered
 from meristem.estimators.encoded_table import padded_size
-from meristem.estimators.fit_context import checkpointing, on_device, watchers
+from meristem.estimators.fit_context import checkpointing, on_device, unchanged_by_errors, watchers
 from meristem.estimators.fit_procedure import FAILED, GrowthWarning
 from meristem.estimators.flash_budget import FlashBudget
 from meristem.estimators.image_base import ImageClassifierBase
@@ -68,15 +68,8 @@ class TunnelImageClassifier(ImageClassifierBase):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, classes: Any = None, is_stream: bool = False) -> Self:
         check_parameters(self)
-        before = dict(vars(self))
-        try:
+        with unchanged_by_errors(self):
             self._train(self._encoded(X, y, sample_weight, classes, is_stream=is_stream))
-        except BaseException as error:
-            self.__dict__ = before
-            if isinstance(error, DivergedError):
-                stays = "is as it was before" if hasattr(self, "network_") else "stays unfitted"
-                error.args = (f"{error} The {type(self).__name__} {stays}.",)
-            raise
         return self
 
     def _recipe(self, table: EncodedImages, platform: str) -> Recipe:

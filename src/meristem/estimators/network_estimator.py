@@ -19,7 +19,7 @@ from meristem.check import many
 from meristem.compact import compact
 from meristem.compact.inference import as_numpy
 from meristem.estimators.encoded_table import EncodedTable, prepared_data
-from meristem.estimators.fit_context import checkpointing, on_device, watchers
+from meristem.estimators.fit_context import checkpointing, on_device, unchanged_by_errors, watchers
 from meristem.estimators.fit_procedure import STEPS_SHARE, FitProcedure, fit_warning
 from meristem.estimators.flash_budget import FlashBudget
 from meristem.estimators.input_checks import weights_of
@@ -31,7 +31,6 @@ from meristem.nn.network import divide_outputs, trim_ends
 from meristem.paths.result import Path
 from meristem.sparse import is_large, occurring
 from meristem.train.hyperparameters import Recipe
-from meristem.train.loop import DivergedError
 from meristem.train.run import Run
 from meristem.train.train_state import TrainState, fit_to_recipe
 
@@ -55,17 +54,10 @@ class NetworkEstimator(TrainingSettings):
     ) -> Self:
         """Train to the end, or one epoch on these rows of a stream, whose `classes` are those of all rows."""
         check_parameters(self)
-        before = dict(vars(self))
-        try:
+        with unchanged_by_errors(self):
             continues = (self.warm_start or is_stream) and hasattr(self, "network_")
             table = self._encoded(X, y, sample_weight, classes, continues=continues, is_stream=is_stream)
             self._train(table, None if validation is None else self._validation_table(validation, table))
-        except BaseException as error:
-            self.__dict__ = before
-            if isinstance(error, DivergedError):
-                stays = "is as it was before" if hasattr(self, "network_") else "stays unfitted"
-                error.args = (f"{error} The {type(self).__name__} {stays}.",)
-            raise
         return self
 
     def _path(self, *data: Any, **options: Any) -> Path:

@@ -26,7 +26,7 @@ from meristem.train.augmentation import AUGMENTATIONS
 from meristem.train.hyperparameters import Recipe
 from meristem.train.training_data import Data
 
-PENALTY, RATE, EPOCHS, BATCH = 3e-5, 1e-2, 40, 128
+PENALTY, RATE, EPOCHS, BATCH = 3e-5, 1e-2, 50, 256
 WIDTH, BLOCKS, STAGES = 32, 3, 3
 WEIGHT_DECAY, B2, SMOOTHING = 0.02, 0.99, 0.1
 NO_AUGMENTATION = "none"

@@ -22,8 +22,8 @@ from meristem.check import many, unknown
 from meristem.compact import CompactNetwork, compact
 from meristem.compact.inference import Predictor, as_numpy
 from meristem.inputs import Inputs
-from meristem.layers.ops.base import InputOps
 from meristem.layers.ops.numpy import NUMPY
+from meristem.layers.ops.operations import InputOps
 from meristem.nn import Network
 from meristem.targets import Classes, Labels, Numbers, Targets
 

@@ -16,8 +16,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from meristem.layers.ops.base import InputOps
 from meristem.layers.ops.numpy import NUMPY
+from meristem.layers.ops.operations import InputOps
 from meristem.sparse import Scattered, is_sparse, occurring, rows_at_once
 from meristem.targets.scaling import Scaling, blocks, row_of, unit_of
 from meristem.weighted_quantiles import weighted_quantiles

@@ -25,7 +25,7 @@ import numpy as np
 from meristem.check import many, short
 from meristem.inputs.preprocessor import Preprocessor
 from meristem.json_schema import ANY, FLAG, TEXT, check_json, one_of
-from meristem.layers.ops.base import InputOps
+from meristem.layers.ops.operations import InputOps
 
 NUMBER, DATE, CATEGORY = "number", "date", "category"
 MISSING, UNSEEN = -1, -2  # codes: the last two places of an array that is indexed by code

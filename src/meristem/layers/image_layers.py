@@ -1,4 +1,4 @@
-"""The layers of convolutional networks, in the operations of ops/base.py; h is [channels, *positions].
+"""The layers of convolutional networks, in the operations of ops/operations.py; h is [channels, *positions].
 
     Pixels                h ← (x − mean) / scale of each channel            x [*positions, channels] or [*positions]
     Pool                  h ← means over windows side by side
@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from meristem.layers.compact_network import CompactNetwork
 from meristem.layers.layer import Bag, Constants, Layer, V
-from meristem.layers.ops.base import Ops
+from meristem.layers.ops.operations import Ops
 
 
 class Pixels(Layer):

@@ -12,9 +12,9 @@
     Tree         p_j = σ(W_j h + b_j);  h ← Σ_k shares_jk · p_{reads_jk};  for each leaf j in turn
     Bag          h ← mean_m member_m(h)                                   each member the layers of a network
 
-A layer says its formula once, in the operations of ops/base.py: `layer(ops, h)` computes it in JAX or NumPy, or records it for
-ONNX or PyTorch, whichever `ops` does. Arrays are JAX's or NumPy's; what is structure (rows, reads, the activation's name) is
-static. A layer of one's own is another subclass of `Layer`, and runs everywhere.
+A layer says its formula once, in the operations of ops/operations.py: `layer(ops, h)` computes it in JAX or NumPy, or records
+it for ONNX or PyTorch, whichever `ops` does. Arrays are JAX's or NumPy's; structure (rows, reads, the activation's name) is
+static. A layer of your own is another subclass of `Layer`, and runs everywhere.
 """
 
 import abc
@@ -26,7 +26,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from meristem.layers.ops.base import Ops
+from meristem.layers.ops.operations import Ops
 
 Constants = Array | np.ndarray
 V = TypeVar("V")

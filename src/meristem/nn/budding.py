@@ -18,6 +18,7 @@ With root="identity" (the paper's footnote) the tree may be nothing at all: one 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -228,6 +229,7 @@ class Budding(Body):
         return super().fault() if wrong is None else f"depth {str(wrong)[:60]} is no tree."
 
 
+@partial(jax.jit, static_argnums=1)
 def _first_row(layer: tuple[Array, Array], capacity: int) -> list[Array]:
     """A layer's arrays as the first of `capacity` rows; the free ones hold zeros."""
     return [jnp.zeros((capacity, *part.shape), part.dtype).at[0].set(part) for part in layer]

@@ -16,7 +16,8 @@ from meristem.layers.image_layers import ConvolutionBlock
 from meristem.layers.layer import Layer
 from meristem.nn.axes import TRUNK, Axes
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import Convolutional, folded, gated_columns, random_kernel
+from meristem.nn.convolution import Convolutional, folded, gated_columns
+from meristem.nn.linear import random_kernel
 
 
 class ConvBranch(Convolutional):

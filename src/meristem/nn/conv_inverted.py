@@ -19,7 +19,8 @@ from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes
 from meristem.nn.batch_norm import BatchNorm
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import Convolutional, folded, gated_columns, random_kernel
+from meristem.nn.convolution import Convolutional, folded, gated_columns
+from meristem.nn.linear import random_kernel
 
 
 class ConvInverted(Convolutional):

@@ -14,7 +14,8 @@ from meristem.layers.layer import Layer
 from meristem.nn.axes import TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
 from meristem.nn.axis_counts import size_openness
 from meristem.nn.body import read, with_price
-from meristem.nn.convolution import GATE, Convolutional, folded, random_kernel
+from meristem.nn.convolution import GATE, Convolutional, folded
+from meristem.nn.linear import random_kernel
 from meristem.nn.rows import gated_layers, placed, stood
 
 

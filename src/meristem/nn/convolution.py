@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -25,7 +24,6 @@ from meristem.check import check_number, check_size
 from meristem.gate import Confined
 from meristem.layers.activation import ACTIVATIONS, check_activation
 from meristem.layers.ops.jax import JAX
-from meristem.memory import check_memory
 from meristem.nn.axes import MAP, TRUNK, UNITS, ArrayAxes, Axes, Standing, declare
 from meristem.nn.batch_norm import BatchNorm, is_in_batch
 from meristem.nn.body import Body
@@ -137,10 +135,3 @@ def folded(norm: BatchNorm | None, weight: Any, bias: Any) -> tuple[Any, Any]:
 def gated_columns(weight: Any, gates: Any) -> Any:
     """A map [out, in, …] with the gates [in] of what it reads in it: fewer numbers than values at all positions."""
     return weight * gates.reshape(1, -1, *[1] * (weight.ndim - 2))
-
-
-def random_kernel(key: PRNGKeyArray, shape: Sequence[int], fan_in: int, gain: float) -> Float[Array, "..."]:
-    """Uniform weights with variance gain / fan_in: 2 keeps the scale of values before a rectifier, 1 of others."""
-    check_memory(tuple(shape))
-    limit = math.sqrt(3 * gain / fan_in)
-    return jax.random.uniform(key, tuple(shape), jnp.result_type(float), -limit, limit)

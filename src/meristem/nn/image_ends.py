@@ -22,7 +22,7 @@ from meristem.layers.layer import Convolution, Layer
 from meristem.layers.ops.jax import JAX
 from meristem.nn.axes import MAP, ArrayAxes, Axes, declare
 from meristem.nn.body import Part
-from meristem.nn.convolution import random_kernel
+from meristem.nn.linear import random_kernel
 
 PIXEL_MEAN, PIXEL_SCALE = 0.5, 0.25
 

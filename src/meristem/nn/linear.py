@@ -2,6 +2,7 @@
 
     linear maps (embed, head)    W uniform on ±√(6 / (fan_in + fan_out)), b = 0            (Glorot)
     rectifier layers (bodies)    W and b uniform on ±√(6 / fan_in)                           (He; b like W)
+    kernels                      uniform on ±√(3 gain / fan_in)
 
 Biases other than 0 spread the kinks of the rectifiers over the data instead of letting all of them meet at the origin:
 the difficult spiral is learned in half the epochs (results/LOG.md).
@@ -23,21 +24,42 @@ from meristem.memory import check_memory
 from meristem.nn.axes import MAP, STORED, ArrayAxes, Axes, declare
 from meristem.nn.body import Part
 
+SHARED_SIZES = (2**10, 2**14)  # of draws
+
+
+def uniform(key: PRNGKeyArray, shape: Sequence[int], limit: float) -> Float[Array, "*shape"]:
+    """Uniform on ±limit."""
+    return jnp.asarray(_drawn(key, shape, limit))
+
 
 def glorot(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
     """Uniform on ±√(6 / (fan_in + fan_out)); the last two axes are [out, in]."""
-    check_memory(shape)
-    limit = math.sqrt(6 / (shape[-1] + shape[-2]))
-    return jax.random.uniform(key, shape, jnp.result_type(float), -limit, limit)
+    return uniform(key, shape, math.sqrt(6 / (shape[-1] + shape[-2])))
 
 
-def he_layer(key: PRNGKeyArray, shape: tuple[int, ...]) -> tuple[Float[Array, "*shape"], Float[Array, "..."]]:
-    """Weight [..., out, in] and bias [..., out] of a layer with a nonlinearity."""
+def he_layer(
+    key: PRNGKeyArray, shape: tuple[int, ...], *, is_drawn_once: bool = True
+) -> tuple[Float[Array, "*shape"], Float[Array, "..."]]:
+    """Weight [..., out, in] and bias [..., out] of a layer with a nonlinearity; one draw for both."""
+    draw = _drawn(key, (*shape[:-1], shape[-1] + 1), math.sqrt(6 / shape[-1]), is_drawn_once=is_drawn_once)
+    return jnp.asarray(draw[..., :-1]), jnp.asarray(draw[..., -1])
+
+
+def random_kernel(key: PRNGKeyArray, shape: Sequence[int], fan_in: int, gain: float) -> Float[Array, "..."]:
+    """Uniform weights with variance gain / fan_in: 2 keeps the scale of values before a rectifier, 1 of others."""
+    return uniform(key, shape, math.sqrt(3 * gain / fan_in))
+
+
+def _drawn(key: PRNGKeyArray, shape: Sequence[int], limit: float, *, is_drawn_once: bool = True) -> Any:
+    """Numbers uniform on ±limit; on the host, unless the key is traced.
+
+    A generator takes longer to compile than a layer: what is drawn once is the beginning of a draw of one of few sizes.
+    """
     check_memory(shape)
-    limit = math.sqrt(6 / shape[-1])
-    # One draw for both: a random generator takes longer to compile than a layer.
-    draw = jax.random.uniform(key, (*shape[:-1], shape[-1] + 1), jnp.result_type(float), -limit, limit)
-    return draw[..., :-1], draw[..., -1]
+    n = math.prod(shape)
+    size = min((size for size in SHARED_SIZES if is_drawn_once and n <= size), default=n)
+    draw = jax.random.uniform(key, (size,), jnp.result_type(float), -limit, limit)
+    return (draw if isinstance(draw, jax.core.Tracer) else np.asarray(draw))[:n].reshape(shape)
 
 
 class Linear(Part):

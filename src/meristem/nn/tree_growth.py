@@ -166,7 +166,7 @@ def _move_body(body: Budding, move: Move, key: PRNGKeyArray | None) -> Budding:
     if key is not None:
         fresh = living(move.depth) & (move.bud >= 2 * body.capacity)
         keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(jnp.arange(fresh.shape[0]))
-        drawn = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:]))(keys)
+        drawn = jax.vmap(lambda k: he_layer(k, body.weight.shape[1:], is_drawn_once=False))(keys)
         is_fresh = fresh[:, None, None], fresh[:, None]
         buds = [jnp.where(new, own.astype(old.dtype), old) for new, own, old in zip(is_fresh, drawn, buds, strict=True)]
     return eqx.tree_at(parts, body, (*layers, *buds, _rows(body.leafness.value, move.node, 1), move.depth))

@@ -29,10 +29,8 @@ CLIP = 3.0  # standard deviations
 MOST_OTHERS = 50  # columns that are compared
 LEAST_LEVELS, MOST_LEVELS_SHARE = 20, 0.7  # of a column of individuals, and of the rows
 LEAST_PAIRS = 30  # within a level
-NAMED_RATIO, OTHER_RATIO = (
-    0.5,
-    0.25,
-)  # of their distance to that of adjacent levels: in a column named for individuals, or another
+# Of their distance to that of adjacent levels: in a column named for individuals, or another.
+NAMED_RATIO, OTHER_RATIO = 0.5, 0.25
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 ID_WORDS = re.compile(
     r"ids?|[ug]uid|pid|key|no|nr|number|code|patient|subject|person|people|participant|customer|client|user|member|household"

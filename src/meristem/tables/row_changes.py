@@ -25,21 +25,14 @@ LEAST_SIDE, LEAST_SIDE_SHARE = 20, 0.03  # rows before and after a change
 BINS, MOST_LEVELS, LEAST_LEVELS = 32, 50, 10
 LEAST_CHANGE, MOST_WITHIN, MOST_OF_TARGET = 0.95, 0.5, 0.5  # distances of distributions
 LEAST_ENDS = 0.75  # between the first rows and the last, without which there is no such change
-RUN_SHARE, RUN_LEVEL, MOST_REPEATS = (
-    0.05,
-    1e-9,
-    0.3,
-)  # of one value: its share of the rows, its chance; equal neighbors elsewhere
+RUN_SHARE, RUN_LEVEL = 0.05, 1e-9  # of one value in many rows: its share of the rows, its chance
+MOST_REPEATS = 0.3  # equal neighbors elsewhere
 LEAST_GAP, MOST_SHAPE = 5.0, 0.2  # the factor between two units' values; the distance of their shapes
 LEAST_CLUSTER, CLUSTER_SHARE = 10, 0.01  # rows in either unit
 UNITS = (10.0, 12.0, 16.0, 24.0, 25.4, 28.35, 30.48, 60.0, 100.0, 365.25, 1e3, 1024.0, 3600.0, 1e4, 1e5, 1e6, 86_400.0, 1e9)
 UNIT_ERROR = 0.1  # of the factor between two medians
-MOST_SHIFTED, MOST_COLUMNS, LEAST_GAIN, DEVIATIONS = (
-    5000,
-    100,
-    0.1,
-    5.0,
-)  # rows and columns of a shifted target: the gain of R², and in standard errors
+MOST_SHIFTED, MOST_COLUMNS = 5000, 100  # rows and columns that a shifted target is looked for in
+LEAST_GAIN, DEVIATIONS = 0.1, 5.0  # of R², and in standard errors
 MOST_PAIRED, MOST_CLASSES = 3000, 6  # rows and classes that are compared in pairs
 MOST_RANKED = 500  # columns by which they are told apart
 LEAST_REVERSAL, REVERSAL_Z, LEAST_OF_CLASS = 0.15, 3.5, 8  # of an area from a half; in standard errors; rows on each side
@@ -92,9 +85,9 @@ def changes_at_a_row(columns: Columns, categories: Collection[str], y: np.ndarra
         what = None
         if is_gap.any() and not is_gap.all():
             ends = abs(is_gap[:side].mean() - is_gap[-side:].mean())
-            distances = (
-                _distances(is_gap.astype(int), 2, ordered=False)[side - 1 : n - side] if ends > LEAST_ENDS else np.zeros(1)
-            )
+            distances = np.zeros(1)
+            if ends > LEAST_ENDS:
+                distances = _distances(is_gap.astype(int), 2, ordered=False)[side - 1 : n - side]
             row = int(np.argmax(distances)) + side
             if distances[row - side] >= LEAST_CHANGE and _distance_at(target, row, ordered=True) < MOST_OF_TARGET:
                 last = numbers[row - 1]
@@ -113,9 +106,8 @@ def _change(values: np.ndarray, target: np.ndarray, numbers: np.ndarray, side: i
     if len(levels) < (LEAST_LEVELS if ordered else 4) or (not ordered and len(levels) > MOST_LEVELS):
         return None
     codes = _coded(values) if ordered else codes
-    if (
-        _distance_at(np.concatenate([codes[:side], codes[-side:]]), side, ordered=ordered) < LEAST_ENDS
-    ):  # quick, for most columns
+    ends = np.concatenate([codes[:side], codes[-side:]])  # quick, for most columns
+    if _distance_at(ends, side, ordered=ordered) < LEAST_ENDS:
         return None
     distances = _distances(codes, int(codes.max()) + 1, ordered=ordered)[side - 1 : len(values) - side]
     row = int(np.argmax(distances)) + side
@@ -123,10 +115,8 @@ def _change(values: np.ndarray, target: np.ndarray, numbers: np.ndarray, side: i
         return None
     parts = values[:row], values[row:]
     for part in parts:
-        if (
-            len(np.unique(part)) < 2
-            or _distance_at(_coded(part) if ordered else codes[: len(part)], len(part) // 2, ordered=ordered) > MOST_WITHIN
-        ):
+        own = _coded(part) if ordered else codes[: len(part)]
+        if len(np.unique(part)) < 2 or _distance_at(own, len(part) // 2, ordered=ordered) > MOST_WITHIN:
             return None
     if not ordered:
         return f"has other categories from about row {numbers[row]} on than earlier"

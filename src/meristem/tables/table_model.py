@@ -91,7 +91,7 @@ class TableModel:
     >>> from meristem import fit_table
     >>> x = np.arange(40)
     >>> quick = {"cv": 2, "max_epochs": 100, "depth": 1, "max_width": 4, "penalties": [1e-4], "learning_rate": 0.1}
-    >>> model = fit_table({"x": x, "side": np.where(x < 20, "left", "right")}, target="side", **quick)
+    >>> model = fit_table({"x": x, "side": np.where(x < 20, "left", "right")}, target="side", refit="bag", **quick)
     >>> isinstance(model, TableModel), model.predict({"x": [0, 39]}).tolist()
     (True, ['left', 'right'])
     """

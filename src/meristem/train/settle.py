@@ -68,7 +68,12 @@ def settle(model: Model, loss: Loss, x: Array, y: Array, *, penalty: float, pric
     [[0.0, 0.0, 0.0]]
     """
     check_number("penalty", penalty, "of at least 0", lambda value: value >= 0)
-    return close_worthless(_gates(model, loss, x, y, price), jnp.asarray(penalty))
+    return _settled(model, loss, jnp.asarray(x), jnp.asarray(y), jnp.asarray(penalty), price)
+
+
+@eqx.filter_jit  # as one program: each operation would be compiled
+def _settled(model: Model, loss: Loss, x: Array, y: Array, penalty: Float[Array, ""], price: str) -> Model:
+    return close_worthless(_gates(model, loss, x, y, price), penalty)
 
 
 def close_to_budget(model: Model, loss: Loss, x: Array, y: Array, *, budget: float, price: str = "parameters") -> Model:
@@ -84,11 +89,20 @@ def close_to_budget(model: Model, loss: Loss, x: Array, y: Array, *, budget: flo
     >>> int((small.gate.value > 0).sum()), float(model_cost(fully_open(small)))
     (2, 10.0)
     """
-    gates = _gates(model, loss, x, y, price)
-    least = model_cost(fully_open(with_all_closed(model)), price)
+    most = jnp.asarray(budget, jnp.result_type(float))
+    closed, least = _closed_to_budget(model, loss, jnp.asarray(x), jnp.asarray(y), most, price)
     if not isinstance(least, jax.core.Tracer) and float(least) > budget:
         raise ValueError(f"budget={budget:g} is below the least possible, {float(least):,.0f} {price}; raise it.")
-    return close_until(gates, lambda candidate: model_cost(fully_open(candidate), price) <= budget)
+    return closed
+
+
+@eqx.filter_jit
+def _closed_to_budget(
+    model: Model, loss: Loss, x: Array, y: Array, budget: Float[Array, ""], price: str
+) -> tuple[Model, Float[Array, ""]]:
+    """Return the model with gates closed for a budget, and what it costs with all of them closed."""
+    least = model_cost(fully_open(with_all_closed(model)), price)
+    return close_until(_gates(model, loss, x, y, price), lambda own: model_cost(fully_open(own), price) <= budget), least
 
 
 def model_cost(model: Model, price: str = "parameters") -> Float[Array, ""]:
@@ -217,7 +231,6 @@ def _values(model: Model) -> tuple[Float[Array, " gates"], Callable[[Float[Array
 
 
 def _gates(model: Model, loss: Loss, x: Array, y: Array, price: str) -> Gates:
-    x, y = jnp.asarray(x), jnp.asarray(y)
     if not len(x) or len(x) != len(y):
         raise ValueError(f"x has {len(x)} samples and y {len(y)}; they must be equal, and at least one.")
     unit = 1.0 if price == "units" else float(UNIT)

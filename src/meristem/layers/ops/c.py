@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from meristem.layers.ops.base import InputOps, padding
+from meristem.layers.ops.operations import InputOps, padding
 
 INPUTS = "inputs"  # the step that computes them, in lines of its own (export/c_inputs.py)
 

@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Array
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import Ops, padding, shifted_sum, window_means
 from meristem.layers.ops.loop_convolution import convolution
+from meristem.layers.ops.operations import Ops, padding, shifted_sum, window_means
 
 
 class JaxOps(Ops[Array]):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, padding, shifted_sum, window_means
+from meristem.layers.ops.operations import InputOps, padding, shifted_sum, window_means
 
 
 class NumpyOps(InputOps[ndarray]):

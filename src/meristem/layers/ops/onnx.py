@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, padding
+from meristem.layers.ops.operations import InputOps, padding
 
 Input = str | np.ndarray | np.generic
 

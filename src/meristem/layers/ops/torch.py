@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from meristem.layers.activation import ACTIVATIONS
-from meristem.layers.ops.base import InputOps, padding
+from meristem.layers.ops.operations import InputOps, padding
 
 
 class Record(InputOps[Any]):
