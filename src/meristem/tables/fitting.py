@@ -24,7 +24,6 @@ import numpy as np
 
 import meristem
 from meristem.check import check_number, check_size, many, short, unknown
-from meristem.estimators.fit_procedure import GrowthWarning
 from meristem.estimators.flash_budget import ROWS
 from meristem.inputs.preprocessor import TooLargeError
 from meristem.inputs.schema import NUMBER
@@ -187,7 +186,6 @@ def fit_planned(plan: FitPlan, *, begun: float) -> TableModel:
     scores, predicted = dict[str, dict[str, Any]](), dict[str, Predicted]()
     rows, deadline, settling = np.arange(len(y)), None, 0
     with warnings.catch_warnings():  # those of two threads, which set and reset them
-        warnings.simplefilter("ignore", GrowthWarning)  # of a few epochs that are timed
         timing = None if seconds is None else ThreadPoolExecutor(1).submit(time_fold, estimator, X, y, seed)
         faults = data_faults(split)
         for line in [*split.words(), *(f"warning: {line}" for line in faults)]:
