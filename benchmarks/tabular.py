@@ -80,29 +80,23 @@ def peer(name: str, is_classes: bool, seed: int, device: str) -> Any:
 
 def fits(names: list[str], is_classes: bool, seed: int, A: Any, a: Any, device: str) -> Any:
     """Each model after the other: its name, itself, the seconds that it took."""
-    searched: dict[str, tuple[Any, float]] = {}
     for name in names:
-        before, spent = searched.get(name.removesuffix("-one").removesuffix("-distill"), (None, 0.0))
-        model = peer(name, is_classes, seed, device) if name in PEERS else ours(name, is_classes, seed, before)
+        model = peer(name, is_classes, seed, device) if name in PEERS else ours(name, is_classes, seed)
         begin = time.perf_counter()
         model.fit(A, a)
-        searched[name] = model, time.perf_counter() - begin + spent
-        yield name, *searched[name]
+        yield name, model, time.perf_counter() - begin
 
 
-def ours(name: str, is_classes: bool, seed: int, before: Any = None) -> Any:
+def ours(name: str, is_classes: bool, seed: int) -> Any:
     """A model of ours: tunnel or budding; -cv the search with a bag, -cv-one the smallest that is as good, one network;
     -cv-distill one network that learned the answers of that setting's bag.
 
-    After a search these two are told what that would choose: the same networks of the same folds. Their time counts both.
+    Each does its own search: a bag may have networks of other settings, in place of those that failed in their fold.
     """
     import meristem  # not in the environment of RealMLP
 
     body, *rest = name.split("-")
     one: dict[str, Any] = {"rule": "1se", "refit": rest[1]} if rest[1:] else {}
-    if one and before is not None:
-        chosen = before.path_.within_one_se()
-        one |= {"penalties": [chosen.penalty], "l2s": [chosen.l2], "input_dropouts": [chosen.dropout]}
     kind = f"{body.capitalize()}{'Classifier' if is_classes else 'Regressor'}{'CV' * bool(rest)}"
     return getattr(meristem, kind)(random_state=seed, **one)
 

@@ -115,6 +115,8 @@ def test_classes_of_which_little_can_be_told_are_held_more_firmly():
         models = [untrained(make(**SMALL, **size), x, classes) for classes in (clear, coin)]
         assert [prior(model) for model in models] == [pytest.approx(5e-5), pytest.approx(firm / 400)]
         assert [model.penalty_ for model in models] == [1e-3, 1e-3]
+    five = untrained(BuddingClassifier(**SMALL, max_leaves=2), x, rng.integers(5, size=400))
+    assert prior(five) == pytest.approx(10 / 400), "of a tree 3 / rows for each class but one, up to 10 / rows"
     l2, targets = TunnelClassifier._defaults.l2, models[0]._targets_
     strengths = [400 * l2(400, targets, share, equal_weights=True) for share in (0.0, 0.2, 0.4, 0.5)]
     assert strengths == [pytest.approx(10), pytest.approx(4), pytest.approx(1.5), pytest.approx(1)], "noise / signal"

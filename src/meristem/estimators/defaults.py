@@ -23,6 +23,7 @@ from meristem.targets import Targets
 
 PENALTY = 1e-3
 CLEAR_L2 = 5e-5  # of classes with little noise
+MOST_L2 = 10.0  # / rows, of noisy classes
 NOISY, CLEAR = 0.5, 0.6  # predictability: l2 is that of noisy classes up to the first, of clear ones from the second on
 LEAST_NOISE, LEAST_PENALTY_NOISE = 0.01, 0.1
 MANY_NUMBERS, DROPOUT = 16, 0.25
@@ -37,11 +38,12 @@ ALPHAS = 10.0 ** np.arange(-3, 3.5, 0.5)
 class ClassifierDefaults:
     """Of classes and labels: l2 grows with the noise, from `noisy_l2`[0] / rows to `noisy_l2`[1] / rows.
 
+    The upper bound counts for each class but one, up to `MOST_L2` / rows: a network that has more outputs memorizes more.
     Of many numeric features some are dropped in each step: a tunnel starts linear, and would overfit before it opens. Binary
     features are not counted, because they are less redundant.
     """
 
-    noisy_l2: tuple[float, float] = (1.0, 10.0)
+    noisy_l2: tuple[float, float] = (1.0, MOST_L2)
 
     early_stopping = False
     penalty_needs_predictability = False
@@ -55,7 +57,9 @@ class ClassifierDefaults:
     def l2(self, rows: int, targets: Targets, predictability: float, *, equal_weights: bool) -> float:
         """Return l2; rows of unequal weight may be more predictable than estimated, so at most half of them is noise."""
         share = predictability if equal_weights else max(0.5, predictability)
-        strength = np.clip((1 - share) / max(share, 1e-6), *self.noisy_l2)
+        low, high = self.noisy_l2
+        high = min(MOST_L2, high * (targets.n_out - 1)) if targets.objective.targets_are_classes else high  # of three or more
+        strength = np.clip((1 - share) / max(share, 1e-6), low, high)
         noise = float(np.clip((CLEAR - predictability) / (CLEAR - NOISY), 0, 1))  # in between a geometric interpolation
         return CLEAR_L2 ** (1 - noise) * max(CLEAR_L2, float(strength) / rows) ** noise
 

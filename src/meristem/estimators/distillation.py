@@ -7,7 +7,7 @@ It learns from the rows and, every other epoch, from rows between them, so that 
 of which about half of the columns are those of a similar one. Such a network does not overfit; it is trained four times as long
 as those of the bag, which mainly makes it smaller.
 
-The first penalty is that of the bag divided by the number of its networks, since one stands for all. It falls by √10 until
+The first penalty is the median of the bag's networks divided by their number, since one stands for all. It falls by √10 until
 the rows i cannot tell the network from the bag (outputs b) by their targets y; if they always can, the network nearest to the
 bag is taken:
 
@@ -61,12 +61,12 @@ def distilled(search: Search, runs: Sequence[Run], bag: Sequence[NetworkEstimato
 
 
 def trained(search: Search, runs: Sequence[Run], blocks: Sequence[Prepared], factor: float, part: str) -> Run:
-    """Return the run of a network for all rows, at the penalty of these runs times a factor."""
+    """Return the run of a network for all rows, at the median penalty of these runs times a factor."""
     search.watcher.expect(0)
     first, row = runs[0], np.arange(len(blocks[0].data.x))
     weight = jax.device_put((row < len(search.table.y)).astype(np.float32))
     knobs = first.knobs._replace(
-        penalty=np.asarray(first.knobs.penalty) * np.float32(factor),
+        penalty=np.median([run.knobs.penalty for run in runs]).astype(np.float32) * np.float32(factor),
         l2=np.zeros_like(first.knobs.l2),
         dropout=None if first.knobs.dropout is None else np.zeros_like(first.knobs.dropout),  # None is another program
         weight=weight,

@@ -40,9 +40,10 @@ PARAMETERS = {
     "rows on (trees: 8,000) whenever the rows double, up to 1,024.",
     "l2": "L2 regularization, ½ · l2 · ‖W‖² beside the mean loss. 'auto' depends on the share of the targets' variance that "
     "the inputs predict (`predictability_`). For classifiers it is 5e-5 from 0.6 on; at 0.5 or less, where a network would "
-    "mostly fit noise, it is (1 - `predictability_`) / `predictability_` / rows, from 1 to 10 / rows (3 / rows for trees). "
-    "For regressors it is that of ridge regression, in proportion to the noise: (1 - `predictability_`) · 5 / rows (3 / rows "
-    "for tunnels, which start linear; for rare counts 3 times their relative variance / rows).",
+    "mostly fit noise, it is (1 - `predictability_`) / `predictability_` / rows, from 1 to 10 / rows (for trees at least "
+    "3 / rows, and at most 3 / rows for each class but one). For regressors it is that of ridge regression, in proportion to "
+    "the noise: (1 - `predictability_`) · 5 / rows (3 / rows for tunnels, which start linear; for rare counts 3 times their "
+    "relative variance / rows).",
     "input_dropout": "The share of inputs that is set to 0 in each step; 'auto' is 0, but for classifiers with 16 numeric "
     "features or more (binary ones not counted) 0.25 if that has the lower loss on held-out rows.",
     "depth_decay": "Each layer's learning rate relative to the layer before it; 1.0 is the same rate for all layers.",
