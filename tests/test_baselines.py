@@ -131,13 +131,13 @@ def test_inputs_are_told_in_words_and_noise_in_a_line(steep):
 
 @pytest.mark.parametrize("task", ["number", "class"])
 def test_in_a_short_time_boosting_has_the_columns_that_tell_most(task):
-    """The target follows from two of 400 columns, of which one has gaps, as boosting takes them."""
-    X = np.random.default_rng(0).normal(size=(300, 400)).astype(np.float32)
-    y = X[:, 170] + X[:, 390]
-    X[::7, 390], X[:, 3] = np.nan, 1.0
+    """The target follows from two of 1,200 columns, of which one has gaps, as boosting takes them."""
+    X = np.random.default_rng(0).normal(size=(300, 1200)).astype(np.float32)
+    y = X[:, 170] + X[:, 1190]
+    X[::7, 1190], X[:, 3] = np.nan, 1.0
     y = (y > 0).astype(int) if task == "class" else y
     *_, boosting = baselines(task, X, y, seconds=1e-6, seed=0, without=["linear", "mlp"])
-    assert boosting.lacks == "1 of 100 rounds and 100 of 400 columns"
+    assert boosting.lacks == "1 of 100 rounds and 100 of 1,200 columns"
     assert ((boosting.predict(X) > y.mean()) == (y > y.mean())).mean() > 0.65, "100 columns at random hardly have either"
     if task == "class":
         assert boosting.predict_proba(X).shape == (300, 2)

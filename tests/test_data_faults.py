@@ -84,6 +84,7 @@ def test_dates_that_are_known_afterwards():
     (line,) = later_dates({"opened_at": days, "second_visit": days + 3}, ["opened_at", "second_visit"])
     assert "'second_visit'" in line and "not before 'opened_at' in 100.0 % of the rows" in line
     assert later_dates({"birth_date": days, "signup_date": days + 3}, ["birth_date", "signup_date", "weekend"]) == []
+    assert later_dates({"day": days, "hour": days + rng.random(100)}, ["day", "hour"]) == [], "a time on the same day"
 
 
 def test_duplicates_in_the_table_and_in_a_test_table():

@@ -142,6 +142,7 @@ def watching(
         return
     measure = error_measure(objective.error_name, is_share=objective.error_is_share)
     with Progress() as progress:
+        progress.ends_at = WatcherGroup(watchers).ends_at()
         progress.plan({(name, part): epochs})
         with progress.group(name, part, epochs, measure, **options) as display:
             yield WatcherGroup([display, *watchers]), progress.say

@@ -20,7 +20,7 @@ DEFAULT_STRENGTH, STRENGTH_FOLDS, LEAST_ROWS = 1.0, 5, 10
 EPOCHS, PATIENCE, TOLERANCE = 200, 10, 1e-4  # scikit-learn's
 TREES, TREES_AT_ONCE = 100, 10  # scikit-learn's; the most trees between two looks at the clock, after the first few
 TIMED_ROWS, LEAST_EPOCHS = 2000, 20  # rows that fitting is timed with; epochs of the MLP that must fit into its time
-TIMED_COLUMNS = 100  # columns that boosting is timed with
+TIMED_COLUMNS, FEW_COLUMNS = 100, 1000  # columns that boosting is timed with; of so many it always has all
 LEAST_PROBABILITY = 1e-9  # in a log-loss
 
 
@@ -219,7 +219,7 @@ def _columns_in_time(seconds: float, fit: Callable[[np.ndarray, np.ndarray], Any
     from sklearn.feature_selection import f_classif, f_regression
 
     n, order = data.x.shape[1], np.random.default_rng(data.seed).permutation(len(data.y))[:TIMED_ROWS]
-    if n <= TIMED_COLUMNS or len(np.unique(data.y[order])) < 2:
+    if n <= FEW_COLUMNS or len(np.unique(data.y[order])) < 2:
         return np.arange(n)
     begin = time.monotonic()
     fit(order, np.arange(TIMED_COLUMNS))

@@ -110,7 +110,7 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None, live: bool | None = None, clock: Callable[[], float] = time.monotonic):
         self.stream = stream or sys.stderr
-        self.lock, self.clock = threading.Lock(), clock
+        self.lock, self.clock, self.ends_at = threading.Lock(), clock, np.inf  # a time by which all ends in any case
         self._plan: dict[Key, float] = {}  # epochs of groups that have not begun
         self._group: GroupWatcher | None = None
         self._done = 0.0  # epochs of groups that have ended
@@ -181,7 +181,8 @@ class Progress:
         if self._group is None or (own := self._group.forecast.range(self.clock())) is None:
             return None
         later = self._later_epochs() * (self._group.forecast.seconds_per_epoch or 0.0)
-        return own[0] + later, own[1] + later
+        most = max(0.0, self.ends_at - self.clock())
+        return min(own[0] + later, most), min(own[1] + later, most)
 
     def time_left(self) -> str:
         """Return the estimate in words, "" while it is unknown or less than a second."""

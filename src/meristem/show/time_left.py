@@ -29,6 +29,7 @@ SETTLES = 0.35  # the time in which later programs compile, relative to the firs
 ROOM = "room-"  # begins the name of a part with larger networks
 FIRST_RUNG = 16  # epochs; where one trains for longer before others begin, none leaves
 TO_THE_END, LATER_ENDS = 1.0, 1.7  # settings of several that are trained to their end; in later stages more are promising
+LEAST = 0.7  # of the trainings that follow the first stage, if one setting of each is trained to its end
 SHORT = 0.15  # the share of a training of each other one
 SLOWER = 0.75  # the power of the size of a room that an epoch's time is proportional to
 AGAIN = 1.1  # of a trial of larger networks may follow for neighboring penalties
@@ -135,9 +136,14 @@ class Forecast:
         speed = self.seconds_per_epoch
         if speed is None or not self.members:
             return None
-        full = self._full() * speed * (1.0 if self.before else LATER)
-        others = self._compiling_left() + self.later * full
-        ends = [self._least_left() * speed + others, self._stage_left() * speed + others + self.possible * full]
+        is_first = not self.before
+        full = self._full() * speed * (LATER if is_first else 1.0)
+        compiling, most = self._compiling_left(), self.later + self.possible
+        ends = [
+            self._least_left() * speed + (LEAST if is_first else 1.0) * self.later * full,
+            self._stage_left() * speed + most * full,
+        ]
+        ends = [compiling + left for left in ends]
         if self.larger is not None:
             n, slower = len(self.members) / self._n_settings(), self.larger.size**SLOWER
             trial = self.larger.compiling * self._first_compiling() + (n * slower + min(self.later, n) * (slower - 1)) * full
@@ -177,12 +183,12 @@ class Forecast:
         expected = fmean(longer) if longer else 0.0 if samples else self._full() - own.work
         return max(expected, BEYOND * own.work)
 
-    def _stage_left(self) -> float:
+    def _stage_left(self, later_ends: float = LATER_ENDS) -> float:
         """Return the epochs that are left of this stage, of which some members leave."""
         running = [own for own in self.members.values() if own.is_running]
         if not running:
             return 0.0
-        ends = LATER_ENDS if self.is_later else TO_THE_END
+        ends = later_ends if self.is_later else TO_THE_END
         n_stay, left = ends * len(self.members) / self._n_settings(), [self._left(own) for own in running]
         fewest, most = min(own.work for own in running), max(own.work for own in self.members.values())
         none_leaves = not self.left_at and (most > FIRST_RUNG and not fewest)
@@ -197,8 +203,8 @@ class Forecast:
         return min(self.left_at, default=FIRST_RUNG)
 
     def _least_left(self) -> float:
-        """Return the work that is left of this stage if larger networks are behind where they are first compared."""
-        left, rung, works = self._stage_left(), self._first_rung(), [own.work for own in self.members.values()]
+        """Return the work that is left of this stage if one setting is trained to its end, and larger networks leave early."""
+        left, rung, works = self._stage_left(TO_THE_END), self._first_rung(), [own.work for own in self.members.values()]
         return min(left, sum(max(0.0, rung - work) for work in works)) if self.may_leave and max(works) <= rung else left
 
     def _first_compiling(self) -> float:

@@ -65,7 +65,7 @@ def data_faults(split: TableSplit) -> list[str]:
     lines = leaking_columns(some, y[part], texts)
     lines += leaks_where_filled(some, y[part], texts)
     lines += leaking_pairs(some, y[part], texts)
-    lines += _target_means(split, kinds, targets, texts)
+    lines += (means := _target_means(split, kinds, targets, texts))
     lines += telling_gaps(train, y, texts)
     if texts is not None:
         texts_of = {field.name: field.texts for field in split.schema.fields if field.kind == CATEGORY}
@@ -79,7 +79,8 @@ def data_faults(split: TableSplit) -> list[str]:
         by_chance = _n_equal(*row_keys(split, rng))
     lines += duplicate_rows(*row_keys(split), by_chance) or _copies(split, train, test, kinds)
     lines += individuals(train, [name for name in kinds if kinds[name] == CATEGORY], y, is_class=labels is not None)
-    measured = {key: np.concatenate([train[key], test[key]]) for key in train if kinds[key] != CATEGORY}
+    numbers = [key for key in train if kinds[key] != CATEGORY and not any(f"column {short(key)} " in line for line in means)]
+    measured = {key: np.concatenate([train[key], test[key]]) for key in numbers}
     measured |= {name: np.concatenate([y, y_test])} if labels is None else {}
     lines += limited_target(name, y) if labels is None else []
     dates = [key for key in kinds if kinds[key] == DATE]
@@ -215,6 +216,8 @@ def later_dates(dates: Columns, names: Sequence[str]) -> list[str]:
             is_both = ~np.isnan(values) & ~np.isnan(earlier)
             is_later = (values >= earlier)[is_both]
             if name in lines or name == other or is_both.sum() < LEAST_DATES or is_later.mean() < LEAST_LATER:
+                continue
+            if (np.floor(values) == earlier)[is_both].mean() >= LEAST_LATER:  # a date, and a time on that day
                 continue
             if (values > earlier)[is_both].mean() >= 0.5 and not BEFORE.search(name.lower()):
                 lines[name] = f"since it is not before {short(other)} in {tenths_of_percent(is_later.mean())} of the rows"

@@ -112,7 +112,7 @@ def target_means(columns: Columns, y: np.ndarray, labels: Sequence[str] | None =
             is_mean = np.abs(values[rows] - means[group]) <= MEAN_ERROR * max(float(np.std(goal[rows])), 1e-300)
             if spread > 0 and is_mean[is_group].mean() >= LEAST_EXACT:
                 which = f"column {short(name)} is {what} over the rows that share its value, in {len(levels):,} groups"
-                how = "of the training rows, without a row's own"
+                how = "from other rows, those of the training part alone"
                 lines.append(f"{which}: it gives the target of its own rows away in part; compute it {how}, or remove it")
                 break
     return lines

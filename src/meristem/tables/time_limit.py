@@ -24,6 +24,7 @@ END, FILES = 0.03, 2.0  # share of the time, and seconds for the files
 SLACK = 0.1  # share of the time by which a limit may be exceeded
 SAMPLE = 0.03  # seconds of computing that show how busy a machine is
 L2, LEAST_ROWS = 0.3, 500  # alpha of the l2 in the middle; rows below which nothing is left out
+TIMED_EPOCHS = 4  # of which the first compiles
 TIMED_ROWS = 2000  # rows that an epoch is measured with; all, where there are no more than twice as many
 FOLDS, MOST_COMPILING = 5, 2  # folds of a measurement; another program is compiled where this multiple of its time is left
 ALL_PASSES, SAMPLE_PASSES = 2.5, 2.0  # predictions of all test rows, for score and graph; of those in a report
@@ -48,6 +49,16 @@ class Deadline(Watcher):
         is_over = time.monotonic() > self.at
         self.has_ended |= is_over
         return is_over
+
+    def ends_at(self) -> float:
+        return self.at
+
+
+class TimedEpochs(Deadline):
+    """Ends a training after a few epochs, which tries no larger networks and warns of nothing then."""
+
+    def over(self) -> bool:
+        return len(self.times) > TIMED_EPOCHS
 
 
 def reserve(seconds: float, predicting: float, epoch: float = 0.0, *, slowdown: float = 1.0) -> float:
@@ -105,12 +116,12 @@ def wait_for_timing(timing: Future[Timing], seconds: float, end: float) -> Timin
 
 
 def time_fold(estimator: Any, X: np.ndarray, y: np.ndarray, seed: int) -> Timing:
-    """Train one fold for a few epochs; the first compiles a program."""
-    watcher, n = Deadline(), len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS
+    """Train one fold for a few epochs; the first compiles the program that a search begins with."""
+    watcher, n = TimedEpochs(), len(y) if len(y) <= 2 * TIMED_ROWS else TIMED_ROWS
     few = np.random.default_rng(seed).permutation(len(y))[:n]
     n_held_out = max(1, len(few) // FOLDS)
     fold = (np.arange(n_held_out, len(few)), np.arange(n_held_out))
-    options = {"penalties": [1e-3], "l2s": [L2 / len(y)], "input_dropouts": [0.0], "halving": False, "max_epochs": 4}
+    options = {"penalties": [1e-3], "l2s": [L2 / len(y)], "input_dropouts": [0.0], "max_epochs": TIMED_EPOCHS}
     options |= {"verbose": False, "cv": [fold], "callbacks": watcher, "executor": None}
     model = type(estimator)(**estimator.get_params() | options).fit(X[few], y[few])
     first, *others = np.diff(watcher.times).tolist()

@@ -5,6 +5,7 @@ A plain function will do: `f(info)`, or `f(member, info)` where there are many. 
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from meristem.train.train_state import EpochInfo
@@ -56,6 +57,10 @@ class Watcher:
     def over(self) -> bool:
         """Return whether training should end: nothing optional is started any more."""
         return False
+
+    def ends_at(self) -> float:
+        """Return the time of `time.monotonic` at which training ends at the latest, for the time left."""
+        return inf
 
 
 class FunctionWatcher(Watcher):
@@ -118,6 +123,9 @@ class WatcherGroup(Watcher):
 
     def over(self) -> bool:
         return any(self._call("over"))
+
+    def ends_at(self) -> float:
+        return min(self._call("ends_at"), default=inf)
 
 
 def watcher_of(name: str, watch: Any) -> WatcherGroup:
