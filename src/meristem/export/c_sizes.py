@@ -18,15 +18,7 @@ CODE = {
     **{"dense_curve": 110, "dense_real": 72, "dense_sums": 84, "exponential": 220, "hyperbolic": 32, "is_number": 20},
     **{"largest": 44, "limited": 68, "load": 44, "log_1_plus": 92, "merge": 88, "mix": 46, "pick": 54, "product": 98},
     **{"requantized": 46, "rounded": 86, "scale": 52, "shifted": 4, "sigmoid": 24, "softmax": 72, "spread": 34, "sum": 30},
-    **{
-        "conv": 300,
-        "window_sum": 220,
-        "interpolated": 44,
-        "requantized_wide": 108,
-        "clear": 20,
-        "add_depthwise": 112,
-        "pool": 124,
-    },
+    **{"conv": 300, "window_sum": 220, "interpolated": 44, "requantized_wide": 108, "add_depthwise": 112, "pool": 124},
     **{"clear": 20, "times": 24, "each_elu": 44, "each_gelu": 78, "each_relu": 44, "each_sigmoid": 26, "each_silu": 34},
     **{"each_softplus": 62, "each_tanh": 26},
 }
