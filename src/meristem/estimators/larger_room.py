@@ -9,7 +9,7 @@ from meristem.paths.result import Path, Point, standard_error
 def is_filling(path: Path, room: Room) -> bool:
     """Return whether the best setting at the middle penalty has so many units open that a larger room may be better.
 
-    It decides after the first stage of a search whether one is tried, so that the time it takes is known early. Where lower
+    It decides before other penalties are tried whether one is, so that the time it takes is known early. Where lower
     penalties alone are crowded, a larger room was hardly ever better, and took half of the time.
     """
     return float(np.mean([open_share(path.networks[m], room) for m in path.best().members])) >= FILLING

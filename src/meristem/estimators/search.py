@@ -45,6 +45,7 @@ from meristem.train.training_data import Prepared
 ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
 USUAL_SHARE, USUAL_PATIENCE = 0.8, 10  # a training takes so much of the most epochs, or so many times its patience
+Lists = dict[str, list[Any]]  # values to try, by the names of LISTS
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -220,17 +221,18 @@ class Search:
         """Search one by one in the smallest room, then try a setting whose networks are crowded there in a larger one.
 
         The smallest room for a tree has a single leaf, which is what most trees end with, and costs a quarter of four. A larger
-        one is tried only if networks fill a quarter of it at the middle penalty, which is known after the first stage. Where it
-        is clearly better, neighboring penalties are tried there, too. Returns the last search.
+        one is tried only if networks fill a quarter of it at the middle penalty, and neighboring penalties where it is better.
         """
         sizes, begun, is_tree = self.estimator._rooms, time.perf_counter(), self.estimator._body == "budding"
         search, lists = replace(self, room=sizes[0]), {name: sorted(values) for name, values in lists.items()}
         self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree))
         members, runs = search._first_stage(lists)
-        if not is_filling(search.path(members, runs), sizes[0]):
-            sizes = sizes[:1]
-        self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree, is_sure=is_tree))
-        path, runs = search._later_stages(lists, members, runs)
+        for name in ("dropouts", "penalties"):
+            if not is_filling(search.path(members, runs), sizes[0]):
+                sizes = sizes[:1]
+            self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree, is_sure=is_tree and name == "penalties"))
+            members, runs = search._later_stage(name, lists, members, runs)
+        path = search.path(members, runs)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
             tried = crowded_point(path, small, or_lower=is_tree)
             if self.watcher.over() or tried is None:
@@ -274,7 +276,7 @@ class Search:
         members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in range(len(runs))]
         return self.path(members, runs, path.seconds), runs
 
-    def _first_stage(self, lists: dict[str, list[Any]]) -> tuple[list[Member], list[Run]]:
+    def _first_stage(self, lists: Lists) -> tuple[list[Member], list[Run]]:
         """Choose l2 and learning rate at the middle penalty, by successive halving; settings that are behind stop early.
 
         Where nothing is learned at that penalty, not even a linear model, lower ones are tried: l2 has no effect before.
@@ -294,21 +296,19 @@ class Search:
             members, runs = self._with_more(members, runs, self.members(**first | {"penalties": [penalty]}), better_half)
         return members, runs
 
-    def _later_stages(self, lists: dict[str, list[Any]], members: list[Member], runs: list[Run]) -> tuple[Path, list[Run]]:
-        """Choose dropout, which shows its effect late, then the penalty; settings that are clearly behind stop early."""
-        n_others = self._n_others(lists)
-        for name in ("dropouts", "penalties"):
-            path = self.path(members, runs)
-            chosen, settings = path.best(), [point.knobs for point in path.points]
-            others = [value for value in lists[name] if replace(chosen, **{LISTS[name]: value}).knobs not in settings]
-            if others:
-                same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
-                more = self.members(**same | {name: others})
-                self.watcher.expect((n_others["penalties"] if name == "dropouts" else 0) + self.afterwards)
-                members, runs = self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
-        return self.path(members, runs), runs
+    def _later_stage(self, name: str, lists: Lists, members: list[Member], runs: list[Run]) -> tuple[list[Member], list[Run]]:
+        """Choose the dropout, which shows its effect late, or the penalty; settings that are clearly behind stop early."""
+        path = self.path(members, runs)
+        chosen, settings = path.best(), [point.knobs for point in path.points]
+        others = [value for value in lists[name] if replace(chosen, **{LISTS[name]: value}).knobs not in settings]
+        if not others:
+            return members, runs
+        same = {list_name: [getattr(chosen, knob)] for list_name, knob in LISTS.items()}
+        more = self.members(**same | {name: others})
+        self.watcher.expect((self._n_others(lists)["penalties"] if name == "dropouts" else 0) + self.afterwards)
+        return self._with_more(members, runs, more, partial(promising, limit=chosen.loss))
 
-    def _n_others(self, lists: dict[str, list[Any]]) -> dict[str, float]:
+    def _n_others(self, lists: Lists) -> dict[str, float]:
         """Return about how many trainings to the end each later stage takes."""
         return {name: trainings(len(lists[name]) - 1, len(self.folds) * self.seeds) for name in ("dropouts", "penalties")}
 

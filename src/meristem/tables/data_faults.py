@@ -130,13 +130,14 @@ def _target_means(
     split: TableSplit, kinds: Mapping[str, str], targets: Sequence[np.ndarray], labels: Sequence[str] | None
 ) -> list[str]:
     """Return lines about columns that hold means of the target, over all rows of the table, or the training rows."""
-    numbers = [name for name, kind in kinds.items() if kind not in (CATEGORY, DATE)]
     every = split.train_rows if split.has_test_table else np.union1d(split.train_rows, split.test_rows)
-    for rows in (every, split.train_rows)[: 1 if split.has_test_table else 2]:
-        values = _values(split, split.table, rows)
-        if lines := target_means({name: values[name] for name in numbers}, targets[0][rows].astype(float), labels):
-            return lines
-    return []
+    values, y = _values(split, split.table, every), targets[0].astype(float)
+    numbers = {name: column for name, column in values.items() if kinds[name] not in (CATEGORY, DATE)}
+    lines = target_means(numbers, y[every], labels)
+    if lines or split.has_test_table:
+        return lines
+    is_train = np.isin(every, split.train_rows)
+    return target_means({name: column[is_train] for name, column in numbers.items()}, y[every[is_train]], labels)
 
 
 def _along_rows(split: TableSplit, kinds: Mapping[str, str], targets: np.ndarray, labels: Sequence[str] | None) -> list[str]:

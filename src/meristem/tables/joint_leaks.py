@@ -101,6 +101,10 @@ def target_means(columns: Columns, y: np.ndarray, labels: Sequence[str] | None =
         goals = {f"the share of class {short(str(label))}": (y == code).astype(float) for code, label in enumerate(labels)}
     for name, values in columns.items():
         rows = np.flatnonzero(~np.isnan(values))
+        if (
+            len(rows) < 2 * LEAST_GROUPS or (np.diff(np.sort(values[rows])) < 0.1**MEAN_DIGITS).mean() < LEAST_GROUPED / 2
+        ):  # quick
+            continue
         levels, group = np.unique(np.round(values[rows], MEAN_DIGITS), return_inverse=True)
         counts = np.bincount(group, minlength=len(levels))
         is_group = counts[group] > 1
