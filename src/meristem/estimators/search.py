@@ -46,6 +46,7 @@ ALPHAS = (0.01, 0.3, 10.0)  # l2 · rows, as alpha of ridge regression
 Blocks = Sequence[tuple[np.ndarray, np.ndarray]]  # X and y, as many rows in each as the search has
 USUAL_SHARE, USUAL_PATIENCE = 0.8, 10  # a training takes so much of the most epochs, or so many times its patience
 Lists = dict[str, list[Any]]  # values to try, by the names of LISTS
+Trained = tuple[list[Member], list[Run]]
 LISTS = {"penalties": "penalty", "l2s": "l2", "dropouts": "dropout", "rates": "learning_rate"}  # name here: name of a point
 
 
@@ -228,10 +229,11 @@ class Search:
         self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree))
         members, runs = search._first_stage(lists)
         for name in ("dropouts", "penalties"):
-            if not is_filling(search.path(members, runs), sizes[0]):
+            path = search.path(members, runs)
+            if not is_filling(path, sizes[0]):
                 sizes = sizes[:1]
             self.watcher.may_enlarge(larger_networks(sizes, 0, is_tree=is_tree, is_sure=is_tree and name == "penalties"))
-            members, runs = search._later_stage(name, lists, members, runs)
+            members, runs = search._later_stage(name, lists, path, members, runs)
         path = search.path(members, runs)
         for number, (small, room) in enumerate(pairwise(sizes), 1):
             tried = crowded_point(path, small, or_lower=is_tree)
@@ -276,7 +278,7 @@ class Search:
         members = [Member(*(path.table[name][m].item() for name in Member._fields)) for m in range(len(runs))]
         return self.path(members, runs, path.seconds), runs
 
-    def _first_stage(self, lists: Lists) -> tuple[list[Member], list[Run]]:
+    def _first_stage(self, lists: Lists) -> Trained:
         """Choose l2 and learning rate at the middle penalty, by successive halving; settings that are behind stop early.
 
         Where nothing is learned at that penalty, not even a linear model, lower ones are tried: l2 has no effect before.
@@ -296,9 +298,8 @@ class Search:
             members, runs = self._with_more(members, runs, self.members(**first | {"penalties": [penalty]}), better_half)
         return members, runs
 
-    def _later_stage(self, name: str, lists: Lists, members: list[Member], runs: list[Run]) -> tuple[list[Member], list[Run]]:
+    def _later_stage(self, name: str, lists: Lists, path: Path, members: list[Member], runs: list[Run]) -> Trained:
         """Choose the dropout, which shows its effect late, or the penalty; settings that are clearly behind stop early."""
-        path = self.path(members, runs)
         chosen, settings = path.best(), [point.knobs for point in path.points]
         others = [value for value in lists[name] if replace(chosen, **{LISTS[name]: value}).knobs not in settings]
         if not others:
@@ -312,9 +313,7 @@ class Search:
         """Return about how many trainings to the end each later stage takes."""
         return {name: trainings(len(lists[name]) - 1, len(self.folds) * self.seeds) for name in ("dropouts", "penalties")}
 
-    def _with_more(
-        self, members: list[Member], runs: list[Run], more: list[Member], stays: Stays
-    ) -> tuple[list[Member], list[Run]]:
+    def _with_more(self, members: list[Member], runs: list[Run], more: list[Member], stays: Stays) -> Trained:
         """Train more members, if there is time; those of settings that started in every fold join, by ascending penalty."""
         if self.watcher.over():
             return members, runs
