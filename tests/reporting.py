@@ -9,6 +9,7 @@ import pandas
 import meristem
 
 QUICK = {"max_width": 8, "max_epochs": 3, "random_state": 0}  # programs that other tests compile, too
+SHORT_SEARCH = {"cv": 2, "depth": 1, "max_width": 4, "l2s": [1e-4], "refit": "bag"}  # where what ships is not the subject
 SEARCHED = {"penalties": [1e-3, 1e-1], "l2s": [1e-4], "input_dropouts": [0.0], "cv": 2, "halving": False}
 EVIL = "<script>alert(1)</script>"
 LABELS = np.array(["no", '"><img src=x onerror=alert(1)>'])

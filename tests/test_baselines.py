@@ -13,22 +13,13 @@ import meristem
 from meristem.report import from_table, render_page
 from meristem.report.baselines import baselines
 from meristem.report.report_text import summary
-from reporting import Page
+from reporting import SHORT_SEARCH, Page
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
-QUICK = {
-    "cv": 2,
-    "max_epochs": 5,
-    "depth": 1,
-    "max_width": 4,
-    "penalties": [1e-3],
-    "l2s": [1e-4],
-    "learning_rate": 0.03,
-    "refit": "bag",
-}
+QUICK = SHORT_SEARCH | {"max_epochs": 5, "penalties": [1e-3], "learning_rate": 0.03}
 
 
 @pytest.fixture(scope="module")

@@ -13,22 +13,14 @@ from meristem.report.scoring import CLASS, NUMBER
 from meristem.report.task_metrics import METRICS, Outcome, Predicted, check_metric, evaluate, headline
 from meristem.report.thresholds import Thresholds, check_rule, choose_threshold
 from meristem.targets import Classes, unpack
+from reporting import SHORT_SEARCH
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 N = 300
-SMALL = {
-    "cv": 2,
-    "max_epochs": 8,
-    "depth": 1,
-    "max_width": 4,
-    "penalties": [1e-3],
-    "l2s": [1e-4],
-    "random_state": 0,
-    "refit": "bag",
-}
+SMALL = SHORT_SEARCH | {"max_epochs": 8, "penalties": [1e-3], "random_state": 0}
 
 
 def binary(share: float = 0.2) -> tuple[Outcome, np.ndarray, np.ndarray]:

@@ -11,18 +11,10 @@ import pytest
 import meristem
 from commanding import meristem_here
 from meristem.files.atomic_write import write_whole
+from reporting import SHORT_SEARCH
 
 LONG = "a" * 300
-QUICK = {
-    "cv": 2,
-    "max_epochs": 2,
-    "depth": 1,
-    "max_width": 4,
-    "penalties": [1e-4],
-    "l2s": [1e-4],
-    "input_dropouts": [0.0],
-    "refit": "bag",
-}
+QUICK = SHORT_SEARCH | {"max_epochs": 2, "penalties": [1e-4], "input_dropouts": [0.0]}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::meristem.GrowthWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
