@@ -57,7 +57,8 @@ Loss = Callable[[Model, Array, Array], Float[Array, ""]]  # of one sample
 def settle(model: Model, loss: Loss, x: Array, y: Array, *, penalty: float, price: str = "parameters") -> Model:
     """Return the model with the gates closed that are not worth their price.
 
-    `penalty` is relative to the mean loss: the price of a unit, or of fifty parameters, bytes or multiply-adds.
+    `penalty` is relative to the mean loss: the price of a unit, or of fifty parameters, bytes or multiply-adds. The program is
+    compiled once for each `loss`: a function that is defined anew at each call is compiled again.
 
     >>> from meristem.nn import Tunnel
     >>> tunnel = Tunnel(width=3, depth=1, key=jax.random.key(0))
